@@ -18,7 +18,7 @@ from tests.harness.scenes import NOW, Scene, llama
 from tests.webhook.diagnostics.samples import samples
 from webhook.api import names
 from webhook.api.times import text_of
-from webhook.dashboard.state_files import STATE_KIND
+from webhook.cache.state_files import STATE_KIND
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page

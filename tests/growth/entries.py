@@ -39,15 +39,6 @@ from webhook.controller.repair import plan
 from webhook.dashboard import view
 from webhook.diagnostics.document import encode_report
 from webhook.diagnostics.examiner import Examiner
-from webhook.diagnostics.live_objects import (
-    LiveCluster,
-    LiveEvent,
-    LiveNode,
-    LivePod,
-    LivePodGroup,
-    WebhookConfiguration,
-)
-from webhook.diagnostics.object_cache import ObjectCache
 from webhook.diagnostics.tracker import Tracker
 from webhook.groups.annotations import OPT_INS
 from webhook.groups.group_config import ClusterIndex
@@ -59,6 +50,15 @@ from webhook.kubeclient.wire import Codec
 from webhook.manifest.kuberay_pods import expand
 from webhook.manifest.standalone import load_state
 from webhook.manifest.views import as_cluster
+from webhook.objects.live_objects import (
+    LiveCluster,
+    LiveEvent,
+    LiveNode,
+    LivePod,
+    LivePodGroup,
+    WebhookConfiguration,
+)
+from webhook.objects.object_cache import ObjectCache
 from webhook.reservation.reservations import standalone
 from webhook.reservation.stores import at_once
 from webhook.validation.ruleset import check_file

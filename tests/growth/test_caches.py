@@ -27,11 +27,11 @@ from webhook.api.tenant_cache import TenantCache
 from webhook.app import controller, dashboard, serve
 from webhook.cache.live import ClusterState
 from webhook.config.configuration import Installation, Listen, Settings, Tls
-from webhook.diagnostics.object_cache import ObjectCache
 from webhook.groups.annotations import OPT_INS
 from webhook.groups.group_config import ClusterIndex
 from webhook.groups.identity_labels import WorkerPod
 from webhook.mutation.patch_template import PatchCache
+from webhook.objects.object_cache import ObjectCache
 
 _ROUND: Final = 30
 _TEXT: Final = 40_000

@@ -7,12 +7,12 @@ from typing import TypeVar
 import msgspec
 
 from tests.harness.scenes import NOW, Object, Observed, Scene
+from webhook.cache.state_files import Stated
 from webhook.dashboard.live_updates import Live
 from webhook.dashboard.rendered import Board, HtmlDrawer
-from webhook.dashboard.state_files import Stated
 from webhook.diagnostics.examiner import Examiner
-from webhook.diagnostics.live_objects import LiveCluster, LivePod
-from webhook.diagnostics.object_cache import ObjectCache
+from webhook.objects.live_objects import LiveCluster, LivePod
+from webhook.objects.object_cache import ObjectCache
 
 T = TypeVar("T")
 

@@ -23,8 +23,8 @@ from webhook.controller.podgroups.podgroup_reconciler import (
     PodGroupReconciler,
     Subject,
 )
-from webhook.diagnostics.object_cache import ObjectCache as Objects
 from webhook.kubeclient.timeouts import Clock, QueueTiming
+from webhook.objects.object_cache import ObjectCache as Objects
 
 PACE = QueueTiming(resync=0.08, tick=0.01, first_delay=0.01, longest_delay=0.05)
 WRITES = ("create", "patch", "delete")

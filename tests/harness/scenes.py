@@ -19,7 +19,11 @@ from tests.builders import (
 from webhook.api import names
 from webhook.api.objects import Bare
 from webhook.diagnostics.examiner import examine
-from webhook.diagnostics.live_objects import (
+from webhook.diagnostics.report import ClusterReport
+from webhook.manifest.kuberay_pods import expand
+from webhook.manifest.views import as_cluster
+from webhook.mutation.ray_pod import DEFAULT_POLICY, Policy
+from webhook.objects.live_objects import (
     LiveCluster,
     LiveEvent,
     LiveJob,
@@ -30,11 +34,7 @@ from webhook.diagnostics.live_objects import (
     LiveWorkload,
     WebhookConfiguration,
 )
-from webhook.diagnostics.object_cache import ObjectCache
-from webhook.diagnostics.report import ClusterReport
-from webhook.manifest.kuberay_pods import expand
-from webhook.manifest.views import as_cluster
-from webhook.mutation.ray_pod import DEFAULT_POLICY, Policy
+from webhook.objects.object_cache import ObjectCache
 
 Object = dict[str, Any]
 T = TypeVar("T")

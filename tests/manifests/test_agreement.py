@@ -39,11 +39,11 @@ from tests.manifests.render import (
 )
 from tests.webhook.certs.test_vault import source, with_vault
 from webhook.api import names
+from webhook.cache import kuberay_release
 from webhook.config.configuration import Settings, Tls, known
 from webhook.config.sources import CONFIG, read_settings, variable
 from webhook.groups.annotations import WORKER_GROUP
 from webhook.httpserver.server import GRACE_SECONDS
-from webhook.kubeclient import kuberay_release
 
 pytestmark = pytest.mark.manifests
 

@@ -149,3 +149,8 @@ def read_mark(text: str, uid: str) -> str:
     """
     end = f".{uid}"
     return text.removesuffix(end) if uid and text.endswith(end) else ""
+
+
+def in_line(text: str, longest: int = 300) -> str:
+    """Return a text of another program in one line, cut to the length of a message."""
+    return " ".join(text.split())[:longest]

@@ -22,7 +22,6 @@ from webhook.controller.podgroups.podgroup_reconciler import TIMING, PodGroupRec
 from webhook.controller.repair.repair_reconciler import RepairReconciler
 from webhook.controller.repair.repair_records import RepairRecords
 from webhook.controller.repair.repair_store import RepairStore
-from webhook.diagnostics.object_cache import ObjectCache
 from webhook.diagnostics.tracker import Tally, TrackedProblems
 from webhook.httpserver.application import Readiness
 from webhook.kubeclient.client import Api
@@ -31,6 +30,7 @@ from webhook.kubeclient.timeouts import DISCOVERY_SECONDS, QueueTiming, Timing
 from webhook.logging.log import Output
 from webhook.metrics import table
 from webhook.metrics.collector import Metrics
+from webhook.objects.object_cache import ObjectCache
 
 _STATES: Final = ("complete", "coming", "waits", "missing")
 

@@ -10,17 +10,17 @@ from dataclasses import dataclass, field
 from webhook.app.informers import Connected
 from webhook.app.runtime import Runnable
 from webhook.cache.cluster_cache import Observing
+from webhook.cache.state_files import Stated
 from webhook.dashboard.live_updates import Live, Source
 from webhook.dashboard.page import DashboardSite
 from webhook.dashboard.rendered import Board, HtmlDrawer
 from webhook.dashboard.routes import site_application
 from webhook.dashboard.session import Session
-from webhook.dashboard.state_files import Stated
 from webhook.diagnostics.examiner import Examiner
-from webhook.diagnostics.object_cache import ObjectCache
 from webhook.httpserver.server import HttpServer
 from webhook.kubeclient.access import Load
 from webhook.kubeclient.client import Api
+from webhook.objects.object_cache import ObjectCache
 
 
 @dataclass(frozen=True)

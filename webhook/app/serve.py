@@ -17,6 +17,7 @@ from webhook.admission.reviewer import InTime, Mutation, Validation
 from webhook.admission.shard_handler import ShardHandler
 from webhook.app.informers import Connected, connection, own_namespace, watch_metrics
 from webhook.app.runtime import Process, Runnable, admin_server, apply_settings
+from webhook.cache.kuberay_release import KubeRayStored
 from webhook.cache.live import ClusterState, LiveReader
 from webhook.cache.nodes import Nodes
 from webhook.cache.quota_watches import NamespaceQuotas
@@ -45,7 +46,6 @@ from webhook.kubeclient.discovery import (
     KubernetesRelease,
     PodGroupsServed,
 )
-from webhook.kubeclient.kuberay_release import KubeRayStored
 from webhook.kubeclient.reservation_leases import LeaseStore
 from webhook.kubeclient.secrets import SecretStore
 from webhook.kubeclient.timeouts import DISCOVERY_SECONDS

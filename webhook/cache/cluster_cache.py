@@ -14,7 +14,12 @@ from webhook.api import names
 from webhook.api.objects import RAYCLUSTER_BYTES_MAX, Bare, RayClusterOutline
 from webhook.cache.informer import ListWatch
 from webhook.cache.store import Store
-from webhook.diagnostics.live_objects import (
+from webhook.kubeclient.client import Api, Query, decode_response
+from webhook.kubeclient.discovery import Discovery, PodGroupsServed, Question, WorkloadsServed
+from webhook.kubeclient.errors import ApiError
+from webhook.kubeclient.timeouts import Timing
+from webhook.kubeclient.wire import Codec, Resource, path_of
+from webhook.objects.live_objects import (
     LiveCluster,
     LiveEvent,
     LiveJob,
@@ -25,12 +30,7 @@ from webhook.diagnostics.live_objects import (
     LiveWorkload,
     WebhookConfiguration,
 )
-from webhook.diagnostics.object_cache import EVENTS, Live, ObjectCache, Table
-from webhook.kubeclient.client import Api, Query, decode_response
-from webhook.kubeclient.discovery import Discovery, PodGroupsServed, Question, WorkloadsServed
-from webhook.kubeclient.errors import ApiError
-from webhook.kubeclient.timeouts import Timing
-from webhook.kubeclient.wire import Codec, Resource, path_of
+from webhook.objects.object_cache import EVENTS, Live, ObjectCache, Table
 
 T = TypeVar("T", bound=Live)
 V = TypeVar("V")

@@ -9,10 +9,10 @@ from msgspec import Struct
 from webhook.api import names
 from webhook.diagnostics.diagnosis import ERROR
 from webhook.diagnostics.installation_problems import OURS, second_webhook
-from webhook.diagnostics.live_objects import Webhook, WebhookConfiguration
 from webhook.diagnostics.messages import format_count
-from webhook.diagnostics.object_cache import OPTIONAL_PODS_WEBHOOK, PODS_WEBHOOK
 from webhook.diagnostics.report import ClusterReport
+from webhook.objects.live_objects import Webhook, WebhookConfiguration
+from webhook.objects.object_cache import OPTIONAL_PODS_WEBHOOK, PODS_WEBHOOK
 from webhook.validation.rule_settings import GATES, OPERATORS, RuleSettings
 
 CLUSTERS_WEBHOOK: Final = f"clusters{OURS}"

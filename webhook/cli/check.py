@@ -16,9 +16,9 @@ from rich.console import RenderableType
 from webhook.api import names
 from webhook.api.failures import InputError
 from webhook.api.formats import json_text
-from webhook.cache.probes import Probes
 from webhook.certs.context import CertificateError, read_validity
 from webhook.check.installation_checks import Assumed, Result, after, before, of_files, where
+from webhook.check.probes import Probes
 from webhook.cli.connection import Cluster, look_until, state_in
 from webhook.cli.parsing import add_connection, add_ignoring, add_output, add_state, add_wait
 from webhook.cli.terminal import Text, listing, mark, show, style

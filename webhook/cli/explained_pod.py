@@ -14,9 +14,7 @@ from webhook.cli.parsing import meant
 from webhook.cli.terminal import Text, grid, listing, mark, show, style
 from webhook.diagnostics.assigned_pods import Cluster, assign
 from webhook.diagnostics.examiner import examine
-from webhook.diagnostics.live_objects import LivePod
 from webhook.diagnostics.messages import duration
-from webhook.diagnostics.object_cache import owner_of
 from webhook.explain.pod_explanation import (
     HAS,
     MISSING,
@@ -25,6 +23,8 @@ from webhook.explain.pod_explanation import (
     describe_pod,
     identity_labels,
 )
+from webhook.objects.live_objects import LivePod
+from webhook.objects.object_cache import owner_of
 
 _LONG: Final = 70
 """The maximum length of a printed value."""

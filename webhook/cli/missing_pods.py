@@ -14,11 +14,11 @@ from webhook.api.namespace_limits import (
     read_namespaces,
 )
 from webhook.cache.cluster_cache import RAYCLUSTERS, UserReads
-from webhook.diagnostics.live_objects import LiveCluster
-from webhook.diagnostics.object_cache import ObjectCache
 from webhook.kubeclient.client import Api
 from webhook.kubeclient.wire import path_of
 from webhook.manifest.kuberay_pods import count_pods
+from webhook.objects.live_objects import LiveCluster
+from webhook.objects.object_cache import ObjectCache
 from webhook.validation.field import at
 from webhook.validation.rule_settings import RuleSettings
 from webhook.validation.ruleset import forecast

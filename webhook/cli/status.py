@@ -12,16 +12,16 @@ from msgspec import structs
 from webhook.api.failures import InputError
 from webhook.api.formats import json_text
 from webhook.cache.cluster_cache import Observing
+from webhook.cache.state_files import state_of
 from webhook.cli.cluster_tree import drawing
 from webhook.cli.connection import Cluster, read_state, with_cluster
 from webhook.cli.parsing import add_connection, add_ignoring, add_state, meant
 from webhook.cli.terminal import Screen, console, show
-from webhook.dashboard.state_files import state_of
 from webhook.diagnostics.document import document
 from webhook.diagnostics.examiner import Examiner, examine
-from webhook.diagnostics.object_cache import ObjectCache
 from webhook.diagnostics.report import ClusterReport
 from webhook.manifest.reader import as_yaml
+from webhook.objects.object_cache import ObjectCache
 
 STATE: Final = "state"
 

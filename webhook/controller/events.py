@@ -23,11 +23,11 @@ from webhook.controller.requests import REFUSED, kind_of, log_failure, reason_of
 from webhook.controller.work_queue import Key, WorkQueue
 from webhook.diagnostics import tracker
 from webhook.diagnostics.examiner import Examiner
-from webhook.diagnostics.object_cache import ObjectCache
 from webhook.diagnostics.tracker import EventRequest, TrackedProblems, Tracker
 from webhook.kubeclient.client import Api, Operation
 from webhook.kubeclient.errors import ApiError
 from webhook.kubeclient.timeouts import QueueTiming
+from webhook.objects.object_cache import ObjectCache
 
 _AT_ONCE: Final = 100
 """Maximum writes per report; the rest is written with the next reports."""

@@ -5,12 +5,12 @@ The handlers of the store keep the index up to date; the index itself contains n
 
 from webhook.api import names
 from webhook.controller.work_queue import Key, WorkQueue
-from webhook.diagnostics.live_objects import LiveCluster, LivePod
-from webhook.diagnostics.object_cache import ObjectCache
 from webhook.groups.group_config import ClusterIndex, facts_of
 from webhook.groups.identity import GroupKey
 from webhook.groups.identity_index import Member, Membership
 from webhook.groups.identity_labels import member_of
+from webhook.objects.live_objects import LiveCluster, LivePod
+from webhook.objects.object_cache import ObjectCache
 
 
 class GroupIndex:

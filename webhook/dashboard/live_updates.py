@@ -8,8 +8,8 @@ from typing import Final
 
 from webhook.api.failures import UNEXPECTED
 from webhook.cache.cluster_cache import Observing
+from webhook.cache.state_files import Stated
 from webhook.dashboard.rendered import Board
-from webhook.dashboard.state_files import Stated
 from webhook.diagnostics.examiner import INSTALLATION, Examiner
 
 _log: Final = logging.getLogger("webhook.dashboard")

@@ -14,10 +14,10 @@ from webhook.diagnostics import report
 from webhook.diagnostics.diagnosis import Problem
 from webhook.diagnostics.document import convert_to_json
 from webhook.diagnostics.examination import DIAGNOSES
-from webhook.diagnostics.live_objects import LiveEvent, LivePod
 from webhook.diagnostics.messages import describe
-from webhook.diagnostics.object_cache import owner_of
 from webhook.explain.pod_explanation import Account, account_due, describe_pod, identity_labels
+from webhook.objects.live_objects import LiveEvent, LivePod
+from webhook.objects.object_cache import owner_of
 
 _NUMBER: Final = pattern(r"\d{1,6}")
 _EVENTS: Final = 10

@@ -11,11 +11,11 @@ from webhook.api import names
 from webhook.api.objects import WorkerGroup
 from webhook.api.review import Denied
 from webhook.diagnostics.diagnosis import latest
-from webhook.diagnostics.live_objects import LiveCluster, LivePod
-from webhook.diagnostics.object_cache import ObjectCache
 from webhook.groups.group_config import RayClusterConfig, facts_of
 from webhook.groups.identity import MAX_HOSTS, HostIdentity
 from webhook.groups.identity_labels import identity_of
+from webhook.objects.live_objects import LiveCluster, LivePod
+from webhook.objects.object_cache import ObjectCache
 
 _REMOVED: Final = (
     "its labels were removed; its replica index stays reserved while it exists: add them again"

@@ -11,9 +11,11 @@ from typing import Final
 from msgspec import Struct, structs
 
 from webhook.api import names
+from webhook.api.formats import in_line
 from webhook.api.objects import ALWAYS
 from webhook.api.times import seconds_of
-from webhook.diagnostics.live_objects import (
+from webhook.diagnostics.messages import describe, format_count
+from webhook.objects.live_objects import (
     MESSAGE_MAX,
     ContainerStatus,
     LiveEvent,
@@ -21,7 +23,6 @@ from webhook.diagnostics.live_objects import (
     Terminated,
     Waiting,
 )
-from webhook.diagnostics.messages import describe, format_count, in_line
 
 _FINE: Final = frozenset({"", "ContainerCreating", "PodInitializing"})
 """Waiting reasons of a normal start."""

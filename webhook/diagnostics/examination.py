@@ -13,13 +13,13 @@ from webhook.diagnostics.container_faults import is_ready
 from webhook.diagnostics.diagnosis import ERROR, Diagnosis, Problem, Symptom, deletion_of_pods
 from webhook.diagnostics.expected import Expected
 from webhook.diagnostics.installation_problems import INSTALLATION
-from webhook.diagnostics.live_objects import LivePod
 from webhook.diagnostics.messages import describe
-from webhook.diagnostics.object_cache import ObjectCache
 from webhook.diagnostics.owner_problems import OWNERS
 from webhook.diagnostics.pod_problems import PODS, parties
 from webhook.diagnostics.raycluster_problems import CLUSTER, DELETION, LEAVING
 from webhook.diagnostics.replica_problems import GROUP, REPLICA
+from webhook.objects.live_objects import LivePod
+from webhook.objects.object_cache import ObjectCache
 
 T = TypeVar("T")
 

@@ -15,9 +15,9 @@ from webhook.diagnostics.examination import (
     installation_problems,
     report_of,
 )
-from webhook.diagnostics.live_objects import LivePod
-from webhook.diagnostics.object_cache import ObjectCache
 from webhook.groups.group_config import RayClusterConfig
+from webhook.objects.live_objects import LivePod
+from webhook.objects.object_cache import ObjectCache
 
 RESTLESS_SECONDS: Final = 5.0
 """Interval for RayClusters whose report may change with time alone."""

@@ -6,7 +6,6 @@ from webhook.api import names
 from webhook.api.objects import EnvVar
 from webhook.api.review import Denied
 from webhook.diagnostics.assigned_pods import Replica
-from webhook.diagnostics.live_objects import LivePod
 from webhook.groups.identity import MAX_HOSTS, HostIdentity
 from webhook.groups.identity_labels import is_labelled
 from webhook.groups.kueue import kueue_level
@@ -22,6 +21,7 @@ from webhook.mutation.ray_pod import (
     read_replica,
 )
 from webhook.mutation.ray_pod import Replica as Template
+from webhook.objects.live_objects import LivePod
 
 _SIZES = (names.TPU_WORKER_HOSTNAMES, names.NNODES)
 """Variables that contain the number of hosts of a replica."""

@@ -5,9 +5,9 @@ from typing import Final
 
 from webhook.api import names
 from webhook.diagnostics.diagnosis import ERROR, Begin, Change, Diagnosis, Event, Symptom
-from webhook.diagnostics.live_objects import Webhook, WebhookConfiguration
 from webhook.diagnostics.messages import format_count, format_names
-from webhook.diagnostics.object_cache import PODS_WEBHOOK
+from webhook.objects.live_objects import Webhook, WebhookConfiguration
+from webhook.objects.object_cache import PODS_WEBHOOK
 
 OURS: Final = f".{names.PREFIX.rstrip('/')}"
 """Suffix of the names of webhooks of this program."""

@@ -48,11 +48,6 @@ def others(more: Sequence[int | None]) -> str:
     return f" (and {format_count(len(more), 'more replica')} like it{named})"
 
 
-def in_line(text: str, longest: int = 300) -> str:
-    """Return a text of another program in one line, cut to the length of a message."""
-    return " ".join(text.split())[:longest]
-
-
 def describe(kind: str, namespace: str, name: str) -> str:
     """Return the command that describes an object."""
     return f"kubectl describe {kind} -n {namespace} {name}"

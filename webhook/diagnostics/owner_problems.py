@@ -4,12 +4,13 @@ from collections.abc import Iterator
 from typing import Final
 
 from webhook.api import names
+from webhook.api.formats import in_line
 from webhook.api.times import seconds_of
 from webhook.diagnostics.assigned_pods import Cluster
 from webhook.diagnostics.container_faults import is_ready
 from webhook.diagnostics.diagnosis import ERROR, INFO, Begin, Diagnosis, Event, Symptom, latest
-from webhook.diagnostics.live_objects import LiveJob, LiveService, find
-from webhook.diagnostics.messages import describe, format_names, in_line, show
+from webhook.diagnostics.messages import describe, format_names, show
+from webhook.objects.live_objects import LiveJob, LiveService, find
 
 _FAILED: Final = ("Failed", "ValidationFailed")
 _NOT_STARTED: Final = ("", "PENDING")

@@ -7,6 +7,7 @@ import msgspec
 from msgspec import Struct, structs
 
 from webhook.api import names
+from webhook.api.formats import in_line
 from webhook.api.objects import ALWAYS
 from webhook.api.times import seconds_of
 from webhook.diagnostics.assigned_pods import Cluster, Replica, is_head
@@ -31,11 +32,11 @@ from webhook.diagnostics.diagnosis import (
     earliest,
     latest,
 )
-from webhook.diagnostics.live_objects import Condition, ContainerStatus, LivePod
-from webhook.diagnostics.messages import describe, format_names, hosts, in_line, pluralize
-from webhook.diagnostics.object_cache import STARTS
-from webhook.diagnostics.readiness import STEADY_SECONDS, answer_of, is_true
+from webhook.diagnostics.messages import describe, format_names, hosts, pluralize
 from webhook.diagnostics.scheduler_faults import scheduler_fault
+from webhook.objects.live_objects import Condition, ContainerStatus, LivePod
+from webhook.objects.object_cache import STARTS
+from webhook.objects.readiness import STEADY_SECONDS, answer_of, is_true
 
 _EVICTED: Final = (
     ("EmptyDir", "raise the sizeLimit of the volume in the pod template, or write less"),

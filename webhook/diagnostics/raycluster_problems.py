@@ -7,6 +7,7 @@ from typing import Final
 import msgspec
 
 from webhook.api import names
+from webhook.api.formats import in_line
 from webhook.api.times import seconds_of
 from webhook.diagnostics.assigned_pods import Cluster, is_head, newest
 from webhook.diagnostics.container_faults import end_fault, is_ready
@@ -23,11 +24,11 @@ from webhook.diagnostics.diagnosis import (
     earliest,
 )
 from webhook.diagnostics.expected import Expected
-from webhook.diagnostics.live_objects import LivePod, find
-from webhook.diagnostics.messages import format_count, format_names, in_line, pluralize, show
+from webhook.diagnostics.messages import format_count, format_names, pluralize, show
 from webhook.diagnostics.refusals import last_refusal
 from webhook.groups.group_config import too_large
 from webhook.groups.naming import pod_prefix
+from webhook.objects.live_objects import LivePod, find
 
 _HEAD_READY: Final = "HeadPodReady"
 _SUSPENDED: Final = "RayClusterSuspended"

@@ -9,9 +9,9 @@ from msgspec import Struct
 from webhook.diagnostics.assigned_pods import Cluster
 from webhook.diagnostics.container_faults import is_ready
 from webhook.diagnostics.diagnosis import earliest, latest
-from webhook.diagnostics.live_objects import LiveEvent, LivePod, find
-from webhook.diagnostics.object_cache import REFUSALS
 from webhook.groups.naming import pod_prefix
+from webhook.objects.live_objects import LiveEvent, LivePod, find
+from webhook.objects.object_cache import REFUSALS
 
 _REPLICA_FAILURE: Final = "ReplicaFailure"
 _HEAD, _SEVERAL = "FailedToCreateHeadPod", "(combined from similar events): "

@@ -23,9 +23,9 @@ from webhook.diagnostics.diagnosis import (
     latest,
 )
 from webhook.diagnostics.expected import Difference, Expected
-from webhook.diagnostics.live_objects import ContainerStatus, LivePod
 from webhook.diagnostics.messages import format_count, format_names, hosts, pluralize, show
 from webhook.groups.naming import pod_prefix
+from webhook.objects.live_objects import ContainerStatus, LivePod
 
 _PREEMPTION: Final = "PreemptionByScheduler"
 """https://kubernetes.io/docs/concepts/workloads/pods/disruptions/#pod-disruption-conditions"""

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from typing import Final
 
 from webhook.diagnostics.container_faults import Fault
-from webhook.diagnostics.live_objects import LivePod
 from webhook.diagnostics.messages import format_names, show
+from webhook.objects.live_objects import LivePod
 
 _VOLUMES: Final = re.compile(
     r"persistentvolumeclaim|persistent volume|volume node affinity", re.IGNORECASE

@@ -11,8 +11,6 @@ from webhook.api import names
 from webhook.api.objects import Affinity, Container, Lifecycle
 from webhook.diagnostics.assigned_pods import Cluster, Group, Replica, is_head
 from webhook.diagnostics.expected import Expected
-from webhook.diagnostics.live_objects import LivePod
-from webhook.diagnostics.object_cache import owner_of
 from webhook.groups.drain_timeout import MARGIN, read_seconds
 from webhook.mutation.edit import (
     TOGETHER,
@@ -28,6 +26,8 @@ from webhook.mutation.edit import (
 )
 from webhook.mutation.pipeline import HEAD_ASKED
 from webhook.mutation.ray_pod import HEAD_GROUP, HEAD_IDENTITY, Policy
+from webhook.objects.live_objects import LivePod
+from webhook.objects.object_cache import owner_of
 
 Held = Literal["has it", "other", "missing"]
 

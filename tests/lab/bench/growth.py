@@ -23,12 +23,12 @@ from webhook.cache.informer import decode_event
 from webhook.cache.nodes import Nodes
 from webhook.cache.quota_watches import NamespaceQuotas
 from webhook.cache.serve_stores import PodStore, RayClusterStore, pods_in, rayclusters_in
-from webhook.diagnostics.live_objects import LiveCluster, LivePod
 from webhook.groups.group_config import ClusterIndex
 from webhook.groups.identity_index import Membership
 from webhook.groups.identity_labels import WorkerPod
 from webhook.kubeclient.client import Api
 from webhook.kubeclient.wire import Codec
+from webhook.objects.live_objects import LiveCluster, LivePod
 
 _LONGEST = 20
 _REPORTS = ("examine", "show a report")

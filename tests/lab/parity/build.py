@@ -12,7 +12,7 @@ from tests import ROOT
 from tests.e2e import go
 from tests.e2e.build import given_sources
 from tests.e2e.versions import PINS, UNPUBLISHED, source_folder
-from webhook.kubeclient.kuberay_release import release_in
+from webhook.cache.kuberay_release import release_in
 from webhook.validation.finding import KubeRay
 
 HERE = Path(__file__).resolve().parent

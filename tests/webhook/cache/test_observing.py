@@ -28,8 +28,8 @@ from tests.harness.following import (
 from tests.harness.scenes import Scene
 from tests.harness.scheduling_rules import PODGROUPS
 from webhook.cache.cluster_cache import REPORTED, Observing
-from webhook.diagnostics.object_cache import ObjectCache
 from webhook.kubeclient.client import Api
+from webhook.objects.object_cache import ObjectCache
 
 HOST = "llama-tpu-worker-0-3"
 

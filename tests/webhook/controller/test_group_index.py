@@ -5,9 +5,9 @@ from msgspec import json
 from tests.harness.objects import KEY, a_pod
 from webhook.api import names
 from webhook.controller.group_index import GroupIndex
-from webhook.diagnostics.live_objects import LivePod
-from webhook.diagnostics.object_cache import ObjectCache
 from webhook.groups.identity import HostIdentity
+from webhook.objects.live_objects import LivePod
+from webhook.objects.object_cache import ObjectCache
 
 
 def test_a_live_pod_keeps_its_identity_when_its_labels_are_removed_or_invalid() -> None:

@@ -32,9 +32,9 @@ from tests.harness.scheduling_rules import PODGROUPS
 from tests.webhook.diagnostics.samples import samples
 from webhook.cache.cluster_cache import Observing
 from webhook.diagnostics.examiner import Examiner
-from webhook.diagnostics.object_cache import ObjectCache
 from webhook.diagnostics.report import ClusterReport
 from webhook.kubeclient.client import Api
+from webhook.objects.object_cache import ObjectCache
 
 PATIENT = structs.replace(QUICK, idle=30.0)
 """Nothing happens in between, and a fake API server sends no bookmarks by itself."""

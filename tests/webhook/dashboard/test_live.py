@@ -16,7 +16,7 @@ from webhook.dashboard.rendered import HtmlDrawer
 from webhook.dashboard.session import Session
 from webhook.dashboard.view import Section
 from webhook.diagnostics.examiner import QUIET_SECONDS, Examiner
-from webhook.diagnostics.live_objects import Webhook
+from webhook.objects.live_objects import Webhook
 
 EXAMINE = Examiner.examine
 SECTION = HtmlDrawer.section

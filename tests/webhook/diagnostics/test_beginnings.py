@@ -8,8 +8,8 @@ import pytest
 from tests.builders import a_cluster
 from tests.harness.scenes import NOW, Scene, instant, llama
 from webhook.api.names import LABEL_HOST_INDEX
-from webhook.diagnostics.live_objects import LiveEvent
-from webhook.diagnostics.object_cache import Live, ObjectCache, Table
+from webhook.objects.live_objects import LiveEvent
+from webhook.objects.object_cache import Live, ObjectCache, Table
 
 HEAD = "llama-head"
 HOST = "llama-tpu-worker-0-3"

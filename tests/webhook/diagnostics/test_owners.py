@@ -8,7 +8,7 @@ import pytest
 from tests.harness.scenes import NOW, Scene, instant, llama, merged
 from tests.webhook.diagnostics.samples import samples
 from webhook.api.objects import Bare, ObjectMeta
-from webhook.diagnostics.live_objects import (
+from webhook.objects.live_objects import (
     Application,
     JobStatus,
     LiveJob,
@@ -16,7 +16,7 @@ from webhook.diagnostics.live_objects import (
     ServeStatus,
     ServiceStatus,
 )
-from webhook.diagnostics.object_cache import ObjectCache
+from webhook.objects.object_cache import ObjectCache
 
 
 def job(**status: Any) -> Scene:  # noqa: ANN401 - JSON

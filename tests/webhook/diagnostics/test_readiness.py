@@ -6,7 +6,7 @@ import pytest
 
 from tests.harness.scenes import NOW, Object, Scene, instant
 from webhook.diagnostics.examiner import Examiner
-from webhook.diagnostics.object_cache import ObjectCache
+from webhook.objects.object_cache import ObjectCache
 
 HOST = "llama-tpu-worker-0-3"
 NODE = "node-0-3"

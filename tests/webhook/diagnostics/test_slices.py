@@ -8,7 +8,7 @@ from tests.harness.scenes import Scene, job, llama, llama_of
 from webhook.api import names
 from webhook.diagnostics.assigned_pods import asks_for_tpu
 from webhook.diagnostics.diagnosis import Problem
-from webhook.diagnostics.live_objects import LivePod
+from webhook.objects.live_objects import LivePod
 
 LEVEL = "cloud.google.com/gce-topology-block"
 

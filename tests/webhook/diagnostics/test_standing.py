@@ -12,9 +12,9 @@ from tests.builders import a_cluster
 from tests.harness.scenes import NOW, Object, Observed, Scene, instant, llama
 from webhook.api import names
 from webhook.diagnostics.examiner import examine
-from webhook.diagnostics.live_objects import Selector
-from webhook.diagnostics.object_cache import ObjectCache
 from webhook.diagnostics.report import Replica
+from webhook.objects.live_objects import Selector
+from webhook.objects.object_cache import ObjectCache
 
 HOST = "llama-tpu-worker-0-3"
 IDENTITY = dict.fromkeys(names.IDENTITY_LABELS)

@@ -26,13 +26,13 @@ from webhook.api.review import Denied
 from webhook.cache.informer import decode_event
 from webhook.cache.serve_stores import CODEC, PodStore
 from webhook.diagnostics.assigned_pods import assign
-from webhook.diagnostics.live_objects import LiveCluster, LivePod
-from webhook.diagnostics.object_cache import ObjectCache
 from webhook.groups.google_labels import read_legacy_identity
 from webhook.groups.identity import GroupKey, HostIdentity
 from webhook.groups.identity_index import Membership
 from webhook.groups.identity_labels import identity_of
 from webhook.manifest.standalone import load_state
+from webhook.objects.live_objects import LiveCluster, LivePod
+from webhook.objects.object_cache import ObjectCache
 
 KEY = GroupKey(NAMESPACE, uid_of("c"), "g")
 HOSTS = 4

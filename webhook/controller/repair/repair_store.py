@@ -15,11 +15,11 @@ from webhook.controller.repair.plan import DELETE, MARK, Action, Group, Host
 from webhook.controller.repair.repair_records import RepairRecords
 from webhook.controller.requests import list_all
 from webhook.diagnostics.assigned_pods import is_head
-from webhook.diagnostics.live_objects import ContainerStatus, LivePod
 from webhook.groups.group_config import RayClusterConfig, facts_of
 from webhook.groups.identity import HostIdentity
 from webhook.groups.identity_labels import identity_of
 from webhook.kubeclient.client import Api
+from webhook.objects.live_objects import ContainerStatus, LivePod
 
 POLICY: Final = "ray-webhook-identity-labels"
 """The policy and binding in `manifests/policies/tenants`: who may write identity labels."""

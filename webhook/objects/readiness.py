@@ -7,7 +7,7 @@ before; a single read has the events of kubelet about failed probes.
 from collections.abc import Iterable
 from typing import Final
 
-from webhook.diagnostics.live_objects import Condition, LiveEvent
+from webhook.objects.live_objects import Condition, LiveEvent
 
 STEADY_SECONDS: Final = 60.0
 """An object that has been ready for this long is ready."""

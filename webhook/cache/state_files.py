@@ -11,7 +11,10 @@ from webhook.api.names import POD_KIND
 from webhook.api.objects import Bare, Container, EnvVar, ObjectMeta
 from webhook.api.times import seconds_of, text_of
 from webhook.diagnostics.document import API_VERSION
-from webhook.diagnostics.live_objects import (
+from webhook.explain.variables import list_variables
+from webhook.manifest.reader import Manifest
+from webhook.manifest.views import NAMELESS, as_cluster, as_pod, convert, problem_in
+from webhook.objects.live_objects import (
     LiveCluster,
     LiveEvent,
     LiveJob,
@@ -22,10 +25,7 @@ from webhook.diagnostics.live_objects import (
     LiveWorkload,
     WebhookConfiguration,
 )
-from webhook.diagnostics.object_cache import EVENTS, ObjectCache
-from webhook.explain.variables import list_variables
-from webhook.manifest.reader import Manifest
-from webhook.manifest.views import NAMELESS, as_cluster, as_pod, convert, problem_in
+from webhook.objects.object_cache import EVENTS, ObjectCache
 
 T = TypeVar("T", bound=Struct)
 

@@ -12,8 +12,8 @@ from tests.harness.fake_api import (
     Object,
 )
 from tests.harness.following import beside, client_of, eventually, plain
+from webhook.cache.kuberay_release import KubeRayStored
 from webhook.kubeclient.discovery import Discovery
-from webhook.kubeclient.kuberay_release import KubeRayStored
 from webhook.validation.crd import Schema, releases, schema_of
 from webhook.validation.finding import KubeRay
 

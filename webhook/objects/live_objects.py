@@ -8,6 +8,7 @@ from typing import Final
 
 from msgspec import Struct, field
 
+from webhook.api.formats import in_line
 from webhook.api.objects import (
     Bare,
     Container,
@@ -22,7 +23,6 @@ from webhook.api.objects import (
     WorkerGroup,
 )
 from webhook.api.times import seconds_of
-from webhook.diagnostics.messages import in_line
 
 
 class OwnedFields(Struct, frozen=True, gc=False):

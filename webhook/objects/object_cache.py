@@ -8,7 +8,8 @@ from msgspec import structs
 
 from webhook.api import names
 from webhook.api.objects import Bare, ObjectMeta
-from webhook.diagnostics.live_objects import (
+from webhook.groups.naming import headless_service, pod_prefix
+from webhook.objects.live_objects import (
     EventObject,
     LiveCluster,
     LiveEvent,
@@ -21,15 +22,14 @@ from webhook.diagnostics.live_objects import (
     WebhookConfiguration,
     find,
 )
-from webhook.diagnostics.readiness import ReadinessHistory, failing_since
-from webhook.diagnostics.transforms import (
+from webhook.objects.readiness import ReadinessHistory, failing_since
+from webhook.objects.transforms import (
     compact_job,
     compact_node,
     compact_object,
     compact_pod,
     compact_service,
 )
-from webhook.groups.naming import headless_service, pod_prefix
 
 PODS_WEBHOOK: Final = f"pods.{names.PREFIX.rstrip('/')}"
 """Name of the webhook of this program for pods, in each configuration."""

@@ -17,10 +17,10 @@ from webhook.api import names
 from webhook.cache import serve_stores
 from webhook.cache.cluster_cache import PODS
 from webhook.diagnostics.examiner import Examiner
-from webhook.diagnostics.live_objects import LiveNode, LivePod
-from webhook.diagnostics.object_cache import ObjectCache
 from webhook.groups.identity_index import Membership
 from webhook.kubeclient.wire import Codec
+from webhook.objects.live_objects import LiveNode, LivePod
+from webhook.objects.object_cache import ObjectCache
 
 NODES = Codec(LiveNode)
 COUNT = 1000

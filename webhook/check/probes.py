@@ -21,12 +21,12 @@ from webhook.check.installation_checks import (
 )
 from webhook.diagnostics.examiner import examine
 from webhook.diagnostics.installation_problems import OURS
-from webhook.diagnostics.live_objects import WebhookConfiguration
 from webhook.diagnostics.report import ClusterReport
 from webhook.kubeclient.client import DRY_RUN, Api, decode_response
 from webhook.kubeclient.errors import ApiError
 from webhook.kubeclient.reservation_leases import check_content
 from webhook.kubeclient.wire import path_of
+from webhook.objects.live_objects import WebhookConfiguration
 
 _SECONDS: Final = 30.0
 _ADMISSION: Final = "/apis/admissionregistration.k8s.io/v1"

@@ -13,9 +13,10 @@ from typing import Any, Final, TypeVar
 import msgspec
 from msgspec.structs import astuple, replace
 
+from webhook.api.formats import in_line
 from webhook.api.objects import Bare, ObjectMeta, Strings
 from webhook.api.tenant_cache import TenantCache
-from webhook.diagnostics.live_objects import (
+from webhook.objects.live_objects import (
     MESSAGE_MAX,
     Application,
     Condition,
@@ -30,7 +31,6 @@ from webhook.diagnostics.live_objects import (
     ServeStatus,
     find,
 )
-from webhook.diagnostics.messages import in_line
 
 T = TypeVar("T")
 
