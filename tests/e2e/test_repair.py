@@ -46,7 +46,7 @@ from tests.e2e.webhook_process import Webhook
 from tests.manifests.render import kustomize
 from webhook.api import names
 from webhook.api.formats import mark
-from webhook.controller.repair.plan import EMPTY, LIMITS, LOST, SPENT, Host, Record
+from webhook.controller.repair.plan import EMPTY, LIMITS, LOST, SPENT, Record, RepairHost
 from webhook.groups.identity import HostIdentity
 
 pytestmark = pytest.mark.e2e
@@ -109,7 +109,7 @@ def is_whole(api: Api, namespace: str, pods: Objects) -> bool:
 
 def host_id(uid: str) -> str:
     """How a record has the host of a uid."""
-    return Host("", uid, "", HostIdentity(0, 0, "")).id
+    return RepairHost("", uid, "", HostIdentity(0, 0, "")).id
 
 
 def record(api: Api, namespace: str) -> Record:

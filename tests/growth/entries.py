@@ -25,7 +25,7 @@ from webhook.admission.binding_handler import BindingHandler
 from webhook.admission.eviction_handler import EvictionHandler
 from webhook.admission.pod_handler import PodHandler
 from webhook.admission.ray_handler import RayHandler
-from webhook.admission.reviewer import Mutation, Validation
+from webhook.admission.reviewer import Mutation, ObjectReviewer
 from webhook.admission.shard_handler import ShardHandler
 from webhook.api import names
 from webhook.api.objects import Bare, Pod, RayCluster
@@ -230,7 +230,7 @@ def _bytes(review: Object) -> bytes:
 
 def _validation(review: Object) -> Call:
     body = _bytes(review)
-    return lambda: at_once(Validation(RayHandler()).review(body))
+    return lambda: at_once(ObjectReviewer(RayHandler()).review(body))
 
 
 def _mutation(review: Object, *state: Object) -> Call:
@@ -361,7 +361,7 @@ def _evictions() -> Iterator[Case]:
                 name = name_hash(NAMESPACE, f"p{each}-{host}")
                 members.put(f"u{each}-{host}", Member(key, identity, ready=True, name=name))
         handler = EvictionHandler(clusters, members, Reader(), None, lambda: 0.0)
-        validation = Validation(RayHandler(), handler)
+        validation = ObjectReviewer(RayHandler(), handler)
         review = pod_review({"metadata": {"namespace": NAMESPACE}})
         review["request"] |= {"subResource": "eviction", "name": "p0-0"}
         return lambda: at_once(validation.review(_bytes(review)))
@@ -663,9 +663,9 @@ def _sharded(number: int) -> Call:
     return lambda: load_state(manifests)
 
 
-def _hosts(number: int, *, twice: bool = False) -> tuple[plan.Host, ...]:
+def _hosts(number: int, *, twice: bool = False) -> tuple[plan.RepairHost, ...]:
     return tuple(
-        plan.Host(
+        plan.RepairHost(
             f"p{each}",
             f"u{each}",
             "1",
@@ -679,19 +679,19 @@ def _hosts(number: int, *, twice: bool = False) -> tuple[plan.Host, ...]:
 
 
 def _planned(number: int) -> Call:
-    group = plan.Group("1", 4, number, _hosts(number), head=True, repair=True, restart=True)
+    group = plan.RepairGroup("1", 4, number, _hosts(number), head=True, repair=True, restart=True)
     whole = {f"g-{each}": dict.fromkeys("abcd", 0) for each in range(number)}
     return _plan(group, plan.Record(whole=whole))
 
 
 def _planned_twice(number: int) -> Call:
     hosts = _hosts(number, twice=True)
-    group = plan.Group("1", 4, 1, hosts, head=True, repair=True, restart=True)
+    group = plan.RepairGroup("1", 4, 1, hosts, head=True, repair=True, restart=True)
     return _plan(group, plan.Record(whole={"g-0": {host.id: 0 for host in hosts}}))
 
 
-def _plan(group: plan.Group, record: plan.Record) -> Call:
-    return lambda: plan.plan(group, record, plan.Memory("1", 0.0), plan.Limits(), 1e3, 1e9)
+def _plan(group: plan.RepairGroup, record: plan.Record) -> Call:
+    return lambda: plan.plan(group, record, plan.Memory("1", 0.0), plan.RepairLimits(), 1e3, 1e9)
 
 
 def _grouped(number: int, part: str, granularity: str) -> Call:

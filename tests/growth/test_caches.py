@@ -19,7 +19,7 @@ from tests.growth.entries import OBJECTS
 from tests.growth.parts import Part, kind_part, sample
 from tests.harness.apiserver import object_review, pod_review
 from tests.harness.own_process import run_in_own_process
-from webhook.admission.reviewer import Mutation, Validation
+from webhook.admission.reviewer import Mutation, ObjectReviewer
 from webhook.api import names
 from webhook.api.objects import RayCluster
 from webhook.api.review import BadReview, NotNow
@@ -95,7 +95,7 @@ def worker(number: int) -> Object:
     return document
 
 
-def review_round(mutation: Mutation, validation: Validation, start: int) -> None:
+def review_round(mutation: Mutation, validation: ObjectReviewer, start: int) -> None:
     """Review changing objects of all kinds."""
     with asyncio.Runner() as runner:
         for number in range(start, start + _ROUND):
@@ -147,7 +147,7 @@ def grown_of_serve() -> dict[str, str]:
     """Return the containers of serve that are not bounded."""
     process = serve.build(SETTINGS, io.BytesIO())
     (state,) = instances(ClusterState, process)
-    mutation, validation = (next(instances(kind, process)) for kind in (Mutation, Validation))
+    mutation, validation = (next(instances(kind, process)) for kind in (Mutation, ObjectReviewer))
     (stores,) = state.stores.values()
     cluster = a_cluster("c")
     for number in range(50):

@@ -8,7 +8,7 @@ import msgspec
 
 from tests.harness.scenes import NOW, Object, Observed, Scene
 from webhook.cache.state_files import Stated
-from webhook.dashboard.live_updates import Live
+from webhook.dashboard.live_updates import LiveRenderer
 from webhook.dashboard.rendered import Board, HtmlDrawer
 from webhook.diagnostics.examiner import Examiner
 from webhook.objects.live_objects import LiveCluster, LivePod
@@ -34,7 +34,9 @@ class Setup:
         self.now = NOW
         self.drawer = HtmlDrawer()
         source = Stated(Observed([], [], events=[], services=[], nodes=[]).load(ObjectCache()), {})
-        self.live = Live(source, Examiner(self.object_cache), Board(self.drawer), lambda: self.now)
+        self.live = LiveRenderer(
+            source, Examiner(self.object_cache), Board(self.drawer), lambda: self.now
+        )
         for each in observed:
             self.load(each)
         self.examine_changed()

@@ -20,7 +20,7 @@ from fastapi.responses import PlainTextResponse
 from webhook.certs.certificate_watcher import CertificateFiles, CertificateWatcher
 from webhook.certs.context import SwappingContext
 from webhook.certs.issue import Pair, issue_authority, issue_server
-from webhook.httpserver.protocol import Limits
+from webhook.httpserver.protocol import PortLimits
 from webhook.httpserver.server import HttpServer
 
 POLL_SECONDS = 0.02
@@ -43,7 +43,7 @@ class Listener:
         self.context = context or SwappingContext(verify_clients=client_ca is not None)
         files = CertificateFiles(directory / "tls.crt", directory / "tls.key")
         self.watcher = CertificateWatcher(files, self.context, client_ca, POLL_SECONDS)
-        limits = Limits(client_names=frozenset(client_names))
+        limits = PortLimits(client_names=frozenset(client_names))
         self._server = HttpServer(
             _application(), "127.0.0.1", 0, self.context.listening, limits=limits
         )

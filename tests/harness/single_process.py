@@ -10,7 +10,7 @@ from webhook.groups.identity_index import Membership
 from webhook.reservation.allocation import Request
 from webhook.reservation.identities import Identities, StandaloneIdentities
 from webhook.reservation.reservations import Reservations
-from webhook.reservation.stores import MemoryStore, Store
+from webhook.reservation.stores import MemoryStore, TableStore
 
 
 @dataclass
@@ -46,13 +46,13 @@ class Lists:
         self.finds()
 
     def reservations(
-        self, members: Membership, clusters: ClusterIndex, store: Store | None = None
+        self, members: Membership, clusters: ClusterIndex, store: TableStore | None = None
     ) -> Reservations:
         made = Reservations(store or MemoryStore(), self, members, clusters)
         made.clock = lambda: self.time
         return made
 
-    def identities(self, members: Membership, store: Store | None = None) -> Identities:
+    def identities(self, members: Membership, store: TableStore | None = None) -> Identities:
         return Identities(self.reservations(members, ClusterIndex(), store))
 
 

@@ -25,7 +25,7 @@ from webhook.api.review import (
     BadReview,
     Cause,
     Denied,
-    Place,
+    WorkerIdentity,
 )
 from webhook.groups.group_config import ClusterIndex, RayClusterConfig, too_large
 from webhook.groups.identity import MAX_HOSTS, GroupKey, HostIdentity
@@ -98,7 +98,9 @@ class PodDecision(Struct, frozen=True, gc=False):
         if not self.has_identity:
             return self.answer
         ray_pod, identity = self.known, self.identity
-        place = Place(ray_pod.cluster.name, ray_pod.key.group, identity.replica, identity.host)
+        place = WorkerIdentity(
+            ray_pod.cluster.name, ray_pod.key.group, identity.replica, identity.host
+        )
         return Answer((), self.answer.patch, self.answer.warnings, place=place)
 
     @property

@@ -186,7 +186,7 @@ class Mutation:
         return await self._in_time(run_handler(shards, request, self._reader), seconds)
 
 
-class Validation:
+class ObjectReviewer:
     """Answers `POST /validate`. Ray objects are checked outside of the event loop: the time of a
     review depends on the number of rules for the parts of the object, more than on its size.
     """

@@ -85,7 +85,7 @@ class Quota(Struct, frozen=True):
     scopes: tuple[ScopeTerm, ...] = ()
 
 
-class Limits(Struct, frozen=True):
+class LimitRangeItem(Struct, frozen=True):
     """The limits of a LimitRange for pods, or for containers with their defaults."""
 
     name: str
@@ -101,7 +101,7 @@ class NamespaceLimits(Struct, frozen=True):
     """The ResourceQuotas and LimitRanges of a namespace."""
 
     quotas: tuple[Quota, ...] = ()
-    limits: tuple[Limits, ...] = ()
+    limits: tuple[LimitRangeItem, ...] = ()
 
     @property
     def size(self) -> int:
@@ -163,7 +163,7 @@ def read_quota(quota: ResourceQuota) -> Quota:
     return Quota(quota.metadata.name or "", thousandths(hard), thousandths(status.used), scopes)
 
 
-def read_limits(limit_range: LimitRange) -> list[Limits]:
+def read_limits(limit_range: LimitRange) -> list[LimitRangeItem]:
     """Return the limits of pods and containers, with the defaults that the API server adds.
 
     https://github.com/kubernetes/kubernetes/blob/v1.36.0/pkg/apis/core/v1/defaults.go
@@ -180,7 +180,7 @@ def read_limits(limit_range: LimitRange) -> list[Limits]:
         name = limit_range.metadata.name or ""
         if item.type == POD:
             default, request = {}, {}
-        limits.append(Limits(name, item.type, most, least, ratio, default, request))
+        limits.append(LimitRangeItem(name, item.type, most, least, ratio, default, request))
     return limits
 
 
@@ -189,7 +189,7 @@ def read_namespaces(documents: list[dict[str, object]]) -> dict[str, NamespaceLi
     the same name replaces an earlier one, and one of an invalid shape is left out.
     """
     quotas: dict[tuple[str, str], Quota] = {}
-    ranges: dict[tuple[str, str], list[Limits]] = {}
+    ranges: dict[tuple[str, str], list[LimitRangeItem]] = {}
     for document in documents:
         try:
             if document.get("kind") == QUOTA_KIND:

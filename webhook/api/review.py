@@ -78,7 +78,7 @@ CAUSE_TYPES: Final = frozenset(
 )
 
 
-class Place(Struct, frozen=True, gc=False):
+class WorkerIdentity(Struct, frozen=True, gc=False):
     """The identity of a worker, for log and audit."""
 
     cluster: str
@@ -100,7 +100,7 @@ class Answer(Struct, frozen=True, gc=False):
     warnings: tuple[str, ...] = ()
     rules: tuple[str, ...] = ()
     warned: tuple[str, ...] = ()
-    place: Place | None = None
+    place: WorkerIdentity | None = None
 
     @property
     def allowed(self) -> bool:

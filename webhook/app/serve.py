@@ -13,13 +13,13 @@ from webhook.admission.binding_handler import BindingHandler
 from webhook.admission.eviction_handler import EvictionHandler
 from webhook.admission.pod_handler import PodHandler
 from webhook.admission.ray_handler import RayHandler
-from webhook.admission.reviewer import InTime, Mutation, Validation
+from webhook.admission.reviewer import InTime, Mutation, ObjectReviewer
 from webhook.admission.shard_handler import ShardHandler
 from webhook.app.informers import Connected, connection, own_namespace, watch_metrics
 from webhook.app.runtime import Process, Runnable, admin_server, apply_settings
 from webhook.cache.kuberay_release import KubeRayStored
 from webhook.cache.live import ClusterState, LiveReader
-from webhook.cache.nodes import Nodes
+from webhook.cache.nodes import NodeLabels
 from webhook.cache.quota_watches import NamespaceQuotas
 from webhook.certs.certificate_watcher import (
     CertificateFiles,
@@ -35,7 +35,7 @@ from webhook.httpserver.application import (
     Condition,
     Readiness,
 )
-from webhook.httpserver.protocol import Limits
+from webhook.httpserver.protocol import PortLimits
 from webhook.httpserver.review_routes import Reviewer, in_time, review_application
 from webhook.httpserver.review_threads import ReviewThreads
 from webhook.httpserver.server import HttpServer
@@ -118,7 +118,7 @@ def build(
         settings.listen.host,
         settings.serving.port,
         tls.listening,
-        limits=Limits(client_names=frozenset(settings.tls.client_names)),
+        limits=PortLimits(client_names=frozenset(settings.tls.client_names)),
         refused=observer.refused,
     )
 
@@ -172,7 +172,7 @@ def _reviewers(
     timer: dict[str, InTime] = {} if settings.standalone else {"in_time": in_time}
     mutation = Mutation(pods, cluster.reader, shards, in_thread=threads, ignoring=ignoring, **timer)
     mutation.bindings = cluster.bindings
-    validation = Validation(rays, cluster.evictions, in_thread=threads, **timer)
+    validation = ObjectReviewer(rays, cluster.evictions, in_thread=threads, **timer)
     return {"/mutate": mutation, "/validate": validation}
 
 
@@ -199,7 +199,7 @@ def _build_watched_cluster(settings: Settings, metrics: Metrics, seconds: float)
     parts: dict[str, Runnable] = {"watches": cluster, "reservations": store, **discoveries}
     bindings = None
     if settings.topology.node_labels:
-        parts["nodes"] = nodes = Nodes(api, settings.topology.node_labels)
+        parts["nodes"] = nodes = NodeLabels(api, settings.topology.node_labels)
         bindings = BindingHandler(nodes.labels)
     quotas = None
     if settings.validation.quotas:

@@ -30,9 +30,9 @@ from webhook.objects.live_objects import (
     LiveWorkload,
     WebhookConfiguration,
 )
-from webhook.objects.object_cache import EVENTS, Live, ObjectCache, Table
+from webhook.objects.object_cache import EVENTS, LiveObject, ObjectCache, Table
 
-T = TypeVar("T", bound=Live)
+T = TypeVar("T", bound=LiveObject)
 V = TypeVar("V")
 
 _NAMESPACE_SECONDS: Final = 60.0

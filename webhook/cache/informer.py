@@ -15,13 +15,21 @@ from webhook.cache.store import Store, number
 from webhook.kubeclient.client import JSON, METADATA, UNREADABLE, Api
 from webhook.kubeclient.errors import ApiError, Status, oneline
 from webhook.kubeclient.timeouts import Backoff, Clock, Timing
-from webhook.kubeclient.wire import Codec, Event, Resource, Stub, Watched, build_decode_error, pages
+from webhook.kubeclient.wire import (
+    Codec,
+    Resource,
+    Stub,
+    Watched,
+    WatchEvent,
+    build_decode_error,
+    pages,
+)
 
 T = TypeVar("T", bound=Watched)
 
 _log: Final = logging.getLogger("webhook.cache")
-_stubs: Final = msgspec.json.Decoder(Event[Stub])
-_statuses: Final = msgspec.json.Decoder(Event[Status])
+_stubs: Final = msgspec.json.Decoder(WatchEvent[Stub])
+_statuses: Final = msgspec.json.Decoder(WatchEvent[Status])
 _GONE: Final = 410
 _FRUITLESS: Final = 5
 """After so many consecutive failures a watch is not resumed: its resourceVersion may be the cause,
@@ -237,11 +245,11 @@ class _Outage:
         return pause, resumed
 
 
-def decode_event(codec: Codec[T], line: bytes) -> Event[T] | Event[Stub]:
+def decode_event(codec: Codec[T], line: bytes) -> WatchEvent[T] | WatchEvent[Stub]:
     """Return an event ADDED, MODIFIED, DELETED or BOOKMARK, with a stub for an object that cannot
     be decoded. Raises ApiError, also for an event ERROR.
     """
-    event: Event[T] | Event[Stub]
+    event: WatchEvent[T] | WatchEvent[Stub]
     try:
         try:
             is_small = len(line) <= codec.limit

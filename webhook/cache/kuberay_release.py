@@ -28,13 +28,13 @@ class _Validation(Struct, rename={"schema": "openAPIV3Schema"}):
     schema: _Schema = field(default_factory=_Schema)
 
 
-class _Version(Struct, rename={"validation": "schema"}):
+class _CrdVersion(Struct, rename={"validation": "schema"}):
     name: str
     validation: _Validation = field(default_factory=_Validation)
 
 
-class _Spec(Struct):
-    versions: list[_Version] = []
+class _CrdSpec(Struct):
+    versions: list[_CrdVersion] = []
 
 
 class _Meta(Struct):
@@ -44,7 +44,7 @@ class _Meta(Struct):
 
 class _Definition(Struct):
     metadata: _Meta = field(default_factory=_Meta)
-    spec: _Spec = field(default_factory=_Spec)
+    spec: _CrdSpec = field(default_factory=_CrdSpec)
 
 
 class KubeRayStored(Question[KubeRay]):

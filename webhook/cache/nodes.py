@@ -29,7 +29,7 @@ class _Kept(Struct, frozen=True, gc=False):
     labels: Strings
 
 
-class Nodes:
+class NodeLabels:
     """Watches the metadata of all Nodes, and stores the labels with these keys."""
 
     def __init__(self, api: Api, keys: Collection[str]) -> None:

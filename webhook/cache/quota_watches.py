@@ -11,7 +11,7 @@ from msgspec import Struct
 from webhook.api import names
 from webhook.api.namespace_limits import (
     LimitRange,
-    Limits,
+    LimitRangeItem,
     NamespaceLimits,
     Quota,
     ResourceQuota,
@@ -27,7 +27,7 @@ from webhook.kubeclient.client import Api
 from webhook.kubeclient.wire import Codec, Resource, path_of
 
 T = TypeVar("T", ResourceQuota, LimitRange)
-V = TypeVar("V", bound=Quota | Limits)
+V = TypeVar("V", bound=Quota | LimitRangeItem)
 
 OBJECTS_MAX: Final = 16
 """Objects of a kind in a namespace that are stored."""
@@ -97,9 +97,9 @@ class NamespaceQuotas:
         self._clusters = clusters
         self._members = members
         self._quotas: dict[str, tuple[Quota, ...]] = {}
-        self._limits: dict[str, tuple[Limits, ...]] = {}
+        self._limits: dict[str, tuple[LimitRangeItem, ...]] = {}
         quotas: _Objects[Quota] = _Objects(self._quotas)
-        limits: _Objects[Limits] = _Objects(self._limits)
+        limits: _Objects[LimitRangeItem] = _Objects(self._limits)
         self.watches: list[ListWatch[Any]] = []
         for namespace in namespaces or [""]:
             watch = partial(_watch, api, namespace)

@@ -73,7 +73,7 @@ def pods_in(namespace: str, labels: str = "") -> Resource[WorkerPod]:
     return Resource("pods", namespace, path, CODEC, [("labelSelector", selector)])
 
 
-class _Clusters:
+class _ClusterIndex:
     """RayClusters by uid; the index contains the newest of each name."""
 
     def __init__(self, index: ClusterIndex) -> None:
@@ -111,7 +111,7 @@ class RayClusterStore(Store[RayCluster, Name, RayClusterConfig]):
     """The RayClusters of a list-watch, and of live reads."""
 
     def __init__(self, index: ClusterIndex) -> None:
-        self._known = _Clusters(index)
+        self._known = _ClusterIndex(index)
         super().__init__(
             self._known, lambda cluster, _: facts_of(cluster), attrgetter("namespace", "name")
         )

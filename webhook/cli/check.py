@@ -19,7 +19,7 @@ from webhook.api.formats import json_text
 from webhook.certs.context import CertificateError, read_validity
 from webhook.check.installation_checks import Assumed, Result, after, before, of_files, where
 from webhook.check.probes import Probes
-from webhook.cli.connection import Cluster, look_until, state_in
+from webhook.cli.connection import ClusterConnection, look_until, state_in
 from webhook.cli.parsing import add_connection, add_ignoring, add_output, add_state, add_wait
 from webhook.cli.terminal import Text, listing, mark, show, style
 from webhook.diagnostics.examiner import examine
@@ -99,7 +99,7 @@ def _of_files(arguments: argparse.Namespace) -> _Found:
     return _Found({"the objects in the files": list(results)}, scope)
 
 
-async def _of_cluster(cluster: Cluster, arguments: argparse.Namespace) -> _Found:
+async def _of_cluster(cluster: ClusterConnection, arguments: argparse.Namespace) -> _Found:
     probes = Probes(
         cluster.api,
         cluster.namespace,

@@ -68,7 +68,7 @@ def drawing(cluster_report: report.ClusterReport, *, wide: bool = False) -> Line
     return Lines(*lines)
 
 
-def _title(cluster: report.Cluster) -> RenderableType:
+def _title(cluster: report.RayClusterReport) -> RenderableType:
     title = Text.assemble(
         (f"{cluster.namespace}/{cluster.name}", "bold"), "  head ", _hosts((cluster.head,))
     )
@@ -79,7 +79,7 @@ def _title(cluster: report.Cluster) -> RenderableType:
     return title
 
 
-def _table(cluster: report.Cluster, now: float, *, wide: bool) -> Table:
+def _table(cluster: report.RayClusterReport, now: float, *, wide: bool) -> Table:
     table = grid(*(_WIDE if wide else _COLUMNS), padding=2)
     problems: _Problems = {}
     for problem in cluster.problems:
@@ -97,7 +97,12 @@ _Problems = dict[tuple[str, int | None], list[Problem]]
 
 
 def _rows(
-    group: report.Group, cluster: report.Cluster, problems: _Problems, now: float, *, wide: bool
+    group: report.GroupReport,
+    cluster: report.RayClusterReport,
+    problems: _Problems,
+    now: float,
+    *,
+    wide: bool,
 ) -> Iterator[Row]:
     """Yield the rows of a group. Replicas of a large group share rows, unless `wide`."""
     listed_replicas, shared = _split_replicas(group, wide=wide)
@@ -124,11 +129,11 @@ def _rows(
         yield Text("no replicas"), "", "", Text(why, style("dim"))
 
 
-def _format_replica_name(replica: report.Replica) -> str:
+def _format_replica_name(replica: report.ReplicaReport) -> str:
     return "not created" if replica.index is None else f"replica {replica.index}"
 
 
-def _ready(called: str, hosts: tuple[report.Host, ...]) -> Row:
+def _ready(called: str, hosts: tuple[report.HostReport, ...]) -> Row:
     """Return the cells of a name, its hosts, and the number of those that are ready."""
     ready = sum(host.state == report.READY for host in hosts)
     return Text(called), _hosts(hosts), Text(f"{ready}/{len(hosts)}")
@@ -138,7 +143,7 @@ def _state(state: report.ReplicaState) -> Text:
     return Text(state, style=style(_STATES[state]))
 
 
-def _pod_groups(cluster: report.Cluster, *, wide: bool) -> Iterator[RenderableType]:
+def _pod_groups(cluster: report.RayClusterReport, *, wide: bool) -> Iterator[RenderableType]:
     """Yield a line for each PodGroup that is not scheduled, or for all if `wide`."""
     for pod_group in cluster.pod_groups:
         late = pod_group.waits or pod_group.missing or bool(pod_group.reason)
@@ -147,13 +152,13 @@ def _pod_groups(cluster: report.Cluster, *, wide: bool) -> Iterator[RenderableTy
 
 
 def _split_replicas(
-    group: report.Group, *, wide: bool
-) -> tuple[list[report.Replica], dict[report.ReplicaState, list[report.Replica]]]:
+    group: report.GroupReport, *, wide: bool
+) -> tuple[list[report.ReplicaReport], dict[report.ReplicaState, list[report.ReplicaReport]]]:
     """Return the replicas of a group with their own rows, and by state those that share one."""
     if wide or len(group.replicas) <= _ROWS:
         return list(group.replicas), {}
     late = [replica for replica in group.replicas if replica.state != report.COMPLETE]
-    shared: dict[report.ReplicaState, list[report.Replica]] = {}
+    shared: dict[report.ReplicaState, list[report.ReplicaReport]] = {}
     for replica in group.replicas:
         if replica.state == report.COMPLETE:
             shared.setdefault(replica.state, []).append(replica)
@@ -162,13 +167,13 @@ def _split_replicas(
     return late[:_ROWS], shared
 
 
-def _between(replicas: list[report.Replica]) -> str:
+def _between(replicas: list[report.ReplicaReport]) -> str:
     """Return the range of replica indexes, empty for replicas without an index."""
     indexes = [replica.index for replica in replicas if replica.index is not None]
     return f" of {indexes[0]}-{indexes[-1]}" if indexes else ""
 
 
-def _what(replica: report.Replica, problems: Sequence[Problem], now: float) -> str:
+def _what(replica: report.ReplicaReport, problems: Sequence[Problem], now: float) -> str:
     """Return a summary of a replica's problems, or since when it starts."""
     shows_problems = replica.state != report.COMPLETE and replica.index is not None
     briefs = [f"{problem.brief}{_since(problem, now)}" for problem in problems if shows_problems]
@@ -177,12 +182,12 @@ def _what(replica: report.Replica, problems: Sequence[Problem], now: float) -> s
     return ", ".join(briefs)
 
 
-def _nodes(replica: report.Replica) -> Text:
+def _nodes(replica: report.ReplicaReport) -> Text:
     nodes = dict.fromkeys(host.node for host in replica.hosts if host.node)
     return Text(" ".join(nodes), style=style("dim"))
 
 
-def _hosts(hosts: tuple[report.Host, ...]) -> Text:
+def _hosts(hosts: tuple[report.HostReport, ...]) -> Text:
     pretty = symbols()
     drawn = Text()
     for host in hosts[:_DRAWN]:

@@ -40,7 +40,7 @@ _ADVICE: Final = {
 }
 
 
-class Cluster(NamedTuple):
+class ClusterConnection(NamedTuple):
     """A cluster, a namespace or all if empty, and whether the `ignore` label is honoured."""
 
     api: Api
@@ -48,21 +48,27 @@ class Cluster(NamedTuple):
     ignoring: bool = True
 
 
-def with_cluster(arguments: argparse.Namespace, ask: Callable[[Cluster], Awaitable[T]]) -> T:
+def with_cluster(
+    arguments: argparse.Namespace, ask: Callable[[ClusterConnection], Awaitable[T]]
+) -> T:
     """Return the result of `ask`. Raises InputError if the cluster cannot be reached."""
     logging.getLogger("webhook").addHandler(logging.NullHandler())  # errors are raised
 
     async def connect_and_ask() -> T:
         path, namespace = place_of(arguments)
         async with Api(load_of(path, arguments.context)) as api:
-            return await ask(Cluster(api, namespace, getattr(arguments, "ignoring", True)))
+            return await ask(
+                ClusterConnection(api, namespace, getattr(arguments, "ignoring", True))
+            )
 
     with advising():
         return asyncio.run(connect_and_ask())
 
 
 def look_until(
-    arguments: argparse.Namespace, ask: Callable[[Cluster], Awaitable[T]], over: Callable[[T], bool]
+    arguments: argparse.Namespace,
+    ask: Callable[[ClusterConnection], Awaitable[T]],
+    over: Callable[[T], bool],
 ) -> T:
     """Return the result of `with_cluster` once it is `over`, or the last after `--wait`."""
     deadline = time.monotonic() + arguments.wait
@@ -91,7 +97,7 @@ def advising() -> Iterator[None]:
         raise InputError(f"{error}; {advice}" if advice else str(error)) from None
 
 
-async def ray_objects(cluster: Cluster) -> tuple[list[Manifest], tuple[int, int] | None]:
+async def ray_objects(cluster: ClusterConnection) -> tuple[list[Manifest], tuple[int, int] | None]:
     """Return the Ray objects in the cluster, each under its kind, namespace and name, and the
     release of the API server. A kind that is not served has no objects.
     """
@@ -139,7 +145,7 @@ def state_in(arguments: argparse.Namespace) -> State:
     return State(objects, time.time() if now is None else now, Stated(objects, unread).unread)
 
 
-async def _take(cluster: Cluster) -> State:
+async def _take(cluster: ClusterConnection) -> State:
     objects, unread = await read_cluster(cluster.api, cluster.namespace, ignoring=cluster.ignoring)
     await read_forecasts(cluster.api, cluster.namespace, objects)
     return State(objects, time.time(), unread)

@@ -7,7 +7,7 @@ import sys
 import uvloop
 
 from webhook.api.failures import InputError
-from webhook.app.dashboard import Page, build, build_stated
+from webhook.app.dashboard import DashboardServer, build, build_stated
 from webhook.app.runtime import supervise
 from webhook.cache.cluster_cache import probe
 from webhook.cli.connection import advising, place_of, state_in
@@ -64,7 +64,7 @@ async def _try(api: Api, namespace: str) -> None:
         await probe(api, namespace)
 
 
-async def _serve(page: Page, port: int) -> int:
+async def _serve(page: DashboardServer, port: int) -> int:
     settle()
     await page.live.examine_changed()
     sys.stderr.write(

@@ -10,7 +10,7 @@ import msgspec
 from webhook.api import names
 from webhook.api.failures import InputError
 from webhook.api.formats import json_text, one_line
-from webhook.cli.connection import Cluster, with_cluster
+from webhook.cli.connection import ClusterConnection, with_cluster
 from webhook.cli.files import read_manifests, text_in
 from webhook.cli.parsing import add_connection, add_output, add_paths, require_paths
 from webhook.diagnostics.messages import format_count
@@ -77,11 +77,11 @@ def run(arguments: argparse.Namespace) -> int:
     )
 
 
-async def _compare_manifests(cluster: Cluster, given: list[Manifest]) -> list[_Compared]:
+async def _compare_manifests(cluster: ClusterConnection, given: list[Manifest]) -> list[_Compared]:
     return [await _one(cluster, manifest) for manifest in given]
 
 
-async def _one(cluster: Cluster, manifest: Manifest) -> _Compared:
+async def _one(cluster: ClusterConnection, manifest: Manifest) -> _Compared:
     name = text_in(manifest.metadata, "name")
     namespace = str(manifest.metadata.get("namespace") or cluster.namespace)
     object_name = f"{manifest.kind} {namespace}/{name}"

@@ -12,7 +12,7 @@ from webhook.cli.cluster_tree import render_problems
 from webhook.cli.connection import read_state
 from webhook.cli.parsing import meant
 from webhook.cli.terminal import Text, grid, listing, mark, show, style
-from webhook.diagnostics.assigned_pods import Cluster, assign
+from webhook.diagnostics.assigned_pods import AssignedCluster, assign
 from webhook.diagnostics.examiner import examine
 from webhook.diagnostics.messages import duration
 from webhook.explain.pod_explanation import (
@@ -54,7 +54,7 @@ def explain_pod(arguments: argparse.Namespace, name: str) -> int:
     return 0
 
 
-def _about(pod: LivePod, cluster: Cluster | None, now: float) -> Iterator[RenderableType]:
+def _about(pod: LivePod, cluster: AssignedCluster | None, now: float) -> Iterator[RenderableType]:
     age = "" if pod.created is None else f", created {duration(now - pod.created)} ago"
     yield Text.assemble(
         (f"{pod.metadata.namespace}/{pod.name}", "bold"), f"  {pod.status.phase or 'Pending'}{age}"

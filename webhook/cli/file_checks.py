@@ -23,7 +23,7 @@ from webhook.api.namespace_limits import (
 from webhook.cli.files import STDIN, check_type_meta, list_files, read_listed, text_in
 from webhook.cli.kustomize import PatchError
 from webhook.cli.parsing import bug
-from webhook.cli.validation_report import Entry, Place, Report
+from webhook.cli.validation_report import FindingLine, ObjectLocation, Report
 from webhook.groups.naming import headless_service
 from webhook.manifest.reader import Manifest
 from webhook.manifest.yaml_values import ManifestError
@@ -186,7 +186,7 @@ def _check(item: Manifest, settings: RuleSettings, report: Report) -> None:
     name = f"{item.kind} {meta.get('namespace') or 'default'}/{meta.get('name') or ''}"
     try:
         entries = [
-            Entry(
+            FindingLine(
                 item.file,
                 item.line(finding.field.tokens),
                 finding.level,
@@ -201,7 +201,7 @@ def _check(item: Manifest, settings: RuleSettings, report: Report) -> None:
         message = f"{name} cannot be checked: {bug(error)}"
         report.problems.append(ManifestError(item.file, item.line([]), message))
         return
-    place = Place(name, item.file, item.line(["metadata"]))
+    place = ObjectLocation(name, item.file, item.line(["metadata"]))
     report.objects.append(place)
     entries.sort(key=lambda entry: entry.line)
     report.entries += entries
@@ -224,7 +224,7 @@ def _add_service(item: Manifest, report: Report) -> None:
         "Service",
     ) and not labels:
         name = f"{item.metadata.get('namespace') or 'default'}/{item.metadata.get('name') or ''}"
-        place = Place(f"Service {name}", item.file, item.line(["metadata"]))
+        place = ObjectLocation(f"Service {name}", item.file, item.line(["metadata"]))
         report.services.setdefault(name, place)
 
 

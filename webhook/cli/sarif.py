@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 from webhook import __version__
 from webhook.api.formats import json_text, one_line
-from webhook.cli.validation_report import Entry, Report, identity, relative
+from webhook.cli.validation_report import FindingLine, Report, identity, relative
 from webhook.manifest.yaml_values import ManifestError
 from webhook.validation.finding import DENY, Level
 from webhook.validation.rules import RULES
@@ -62,7 +62,7 @@ def _sarif_rule(name: str, level: Level, check: Callable[..., Any]) -> dict[str,
     return descriptor | ({"helpUri": source[0].rstrip(".")} if source else {})
 
 
-def _sarif_result(entry: Entry, index: int, seen: Counter[str]) -> dict[str, Any]:
+def _sarif_result(entry: FindingLine, index: int, seen: Counter[str]) -> dict[str, Any]:
     where = [{"fullyQualifiedName": one_line(entry.path)}]
     identity_text = "\n".join(identity(entry))
     seen[identity_text] += 1

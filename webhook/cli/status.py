@@ -14,7 +14,7 @@ from webhook.api.formats import json_text
 from webhook.cache.cluster_cache import Observing
 from webhook.cache.state_files import state_of
 from webhook.cli.cluster_tree import drawing
-from webhook.cli.connection import Cluster, read_state, with_cluster
+from webhook.cli.connection import ClusterConnection, read_state, with_cluster
 from webhook.cli.parsing import add_connection, add_ignoring, add_state, meant
 from webhook.cli.terminal import Screen, console, show
 from webhook.diagnostics.document import document
@@ -79,7 +79,7 @@ def run(arguments: argparse.Namespace) -> int:
     return int(chosen.waits)
 
 
-async def _watch(cluster: Cluster, arguments: argparse.Namespace) -> ClusterReport:
+async def _watch(cluster: ClusterConnection, arguments: argparse.Namespace) -> ClusterReport:
     """Watch the cluster, and return the last report. Raises ApiError if unreachable."""
     follow = _follower(arguments.output)
     examiner = Examiner(ObjectCache(ignoring=cluster.ignoring))

@@ -24,7 +24,7 @@ from webhook.cli.parsing import (
 )
 from webhook.cli.sarif import sarif
 from webhook.cli.validation_report import (
-    Entry,
+    FindingLine,
     Report,
     as_json,
     github,
@@ -171,12 +171,12 @@ def run(arguments: argparse.Namespace) -> int:
     return int(denied or bool(arguments.strict and (report.entries or report.notes)))
 
 
-def _baseline(path: str) -> tuple[list[Entry], list[str]]:
+def _baseline(path: str) -> tuple[list[FindingLine], list[str]]:
     """Return the findings of an earlier run with `-o json`, or an error."""
     if not path:
         return [], []
     try:
-        return msgspec.json.decode(Path(path).read_bytes(), type=list[Entry]), []
+        return msgspec.json.decode(Path(path).read_bytes(), type=list[FindingLine]), []
     except (OSError, msgspec.DecodeError, UnicodeDecodeError) as error:
         problem = getattr(error, "strerror", None) or error
         return [], [f"--baseline {path}: {problem}; make one with `-o json`"]

@@ -19,7 +19,7 @@ _BOLD: Final = "\x1b[1m"
 _PLAIN: Final = "\x1b[0m"
 
 
-class Entry(Struct, frozen=True):
+class FindingLine(Struct, frozen=True):
     """A finding and its line."""
 
     file: str
@@ -30,7 +30,7 @@ class Entry(Struct, frozen=True):
     message: str
 
 
-class Place(NamedTuple):
+class ObjectLocation(NamedTuple):
     """An object and where it is: `RayCluster namespace/name`, with nothing after the slash for a
     generated name.
     """
@@ -45,17 +45,17 @@ class Report(Struct):
     `notes` are problems between objects.
     """
 
-    entries: list[Entry] = field(default_factory=list)
+    entries: list[FindingLine] = field(default_factory=list)
     problems: list[ManifestError] = field(default_factory=list)
     notes: list[ManifestError] = field(default_factory=list)
-    objects: list[Place] = field(default_factory=list)
+    objects: list[ObjectLocation] = field(default_factory=list)
     """The checked Ray objects."""
     patches: list[PatchError] = field(default_factory=list)
-    parts: list[tuple[Place, list[Entry]]] = field(default_factory=list)
+    parts: list[tuple[ObjectLocation, list[FindingLine]]] = field(default_factory=list)
     """The objects without a head, with their findings: patches, or incomplete objects."""
-    services: dict[str, Place] = field(default_factory=dict)
+    services: dict[str, ObjectLocation] = field(default_factory=dict)
     """The Services that KubeRay did not create, by `namespace/name`."""
-    wanted: list[tuple[Place, str, str]] = field(default_factory=list)
+    wanted: list[tuple[ObjectLocation, str, str]] = field(default_factory=list)
     """The RayClusters and RayServices, with the `namespace/name` of a Service that KubeRay writes
     for it, and the consequence for the object or the Service if it is another's.
     """
@@ -83,7 +83,7 @@ class Report(Struct):
             if place not in parts:
                 files.setdefault(_without_namespace(place.name), place.file)
         removed: set[int] = set()
-        patches: set[Place] = set()
+        patches: set[ObjectLocation] = set()
         for place, entries in self.parts:
             other = files.get(_without_namespace(place.name), place.file)
             if other != place.file:
@@ -150,26 +150,28 @@ def github(report: Report) -> str:
     )
 
 
-def _unread(problem: ManifestError) -> Entry:
+def _unread(problem: ManifestError) -> FindingLine:
     """Return a problem as a finding, for formats that contain only findings."""
-    return Entry(problem.file, max(problem.line, 1), DENY, UNREAD, "", problem.problem)
+    return FindingLine(problem.file, max(problem.line, 1), DENY, UNREAD, "", problem.problem)
 
 
-def without_known(entries: Iterable[Entry], known: Iterable[Entry]) -> list[Entry]:
+def without_known(
+    entries: Iterable[FindingLine], known: Iterable[FindingLine]
+) -> list[FindingLine]:
     """Return the findings without those of a baseline.
 
     Lines and messages may have changed: findings are compared by file, rule and path.
     """
     left = Counter(map(identity, known))
 
-    def new(entry: Entry) -> bool:
+    def new(entry: FindingLine) -> bool:
         left[identity(entry)] -= 1
         return left[identity(entry)] < 0
 
     return list(filter(new, entries))
 
 
-def identity(entry: Entry) -> tuple[str, str, str]:
+def identity(entry: FindingLine) -> tuple[str, str, str]:
     """Return the key by which findings of two runs are compared."""
     return relative(entry.file), entry.rule, entry.path
 

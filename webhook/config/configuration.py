@@ -206,7 +206,7 @@ class Tls(_Section):
         return self
 
 
-class Log(_Section):
+class LogSettings(_Section):
     """The log on standard output."""
 
     admissions: Literal["all", "denied"] = "all"
@@ -218,7 +218,7 @@ class Log(_Section):
     """
 
 
-class Validation(_Section):
+class ValidationSettings(_Section):
     """The rules for Ray objects; `docs/rules.md` lists them."""
 
     levels: Annotated[dict[str, Level], _names([rule.id for rule in RULES])] = {}
@@ -261,7 +261,7 @@ class Validation(_Section):
         )
 
 
-class Affinity(_Section):
+class AffinitySettings(_Section):
     """Placement of the replicas of worker groups."""
 
     apart: Literal["all", "own"] = "all"
@@ -339,9 +339,9 @@ class Settings(_Section):
     listen: Listen = Listen()
     serving: Serving = Serving()
     tls: Tls = Tls()
-    log: Log = Log()
-    validation: Validation = Validation()
-    affinity: Affinity = Affinity()
+    log: LogSettings = LogSettings()
+    validation: ValidationSettings = ValidationSettings()
+    affinity: AffinitySettings = AffinitySettings()
     startup: Startup = Startup()
     termination: Termination = Termination()
     disruption: Disruption = Disruption()

@@ -80,8 +80,8 @@ class EventRecorder:
         """Failures since the start, by reason."""
         self._api = api
         self._instance = instance[:128]
-        self._series: dict[tracker.Key, _Written] = {}
-        self._waiting: dict[tracker.Key, EventRequest] = {}
+        self._series: dict[tracker.SeriesKey, _Written] = {}
+        self._waiting: dict[tracker.SeriesKey, EventRequest] = {}
         self._problem = ""
 
     async def record(self, notices: Iterable[EventRequest], now: float) -> None:
@@ -109,7 +109,7 @@ class EventRecorder:
                 self.written[key.reason] += 1
             del self._waiting[key]
 
-    def _due(self, key: tracker.Key, now: float) -> bool:
+    def _due(self, key: tracker.SeriesKey, now: float) -> bool:
         series = self._series.get(key)
         at, wait = (series.at, _STILL if series.lasting else _AGAIN) if series else (-inf, 0.0)
         return now - at >= wait

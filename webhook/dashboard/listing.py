@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 from markupsafe import Markup
 from msgspec import Struct
 
-from webhook.dashboard.live_updates import Live
+from webhook.dashboard.live_updates import LiveRenderer
 from webhook.dashboard.query import SORTS, Query, query_of
 from webhook.dashboard.rendered import Found, HtmlDrawer
 from webhook.dashboard.view import HOST_STATES, STATES
@@ -65,7 +65,7 @@ class Shown(Struct, frozen=True):
 class Listing:
     """Renders the result of a query on the current state."""
 
-    def __init__(self, live: Live, drawer: HtmlDrawer) -> None:
+    def __init__(self, live: LiveRenderer, drawer: HtmlDrawer) -> None:
         self._live = live
         self._drawer = drawer
 

@@ -28,7 +28,7 @@ Source = Observing | Stated
 """The source of objects."""
 
 
-class Live:
+class LiveRenderer:
     """Keeps the rendered RayClusters up to date. `closing` is set at shutdown.
 
     A RayCluster that causes a bug of ours is shown as failed, without effect on the others.

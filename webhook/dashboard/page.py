@@ -5,12 +5,12 @@ from collections.abc import AsyncIterator, Mapping
 from typing import Any, Final
 
 from webhook.dashboard.listing import Listing, Shown, format_message
-from webhook.dashboard.live_updates import Live
+from webhook.dashboard.live_updates import LiveRenderer
 from webhook.dashboard.panels import Panels, PodStory
 from webhook.dashboard.query import Query, query_of
 from webhook.dashboard.rendered import HtmlDrawer
 from webhook.dashboard.session import Session
-from webhook.diagnostics.document import Status, build_schemas, encode_report
+from webhook.diagnostics.document import StatusReport, build_schemas, encode_report
 
 STREAMS: Final = 16
 """The maximum of open streams."""
@@ -21,7 +21,7 @@ BEAT_SECONDS: Final = 15.0
 class DashboardSite:
     """Pages and data of the current state, for the user of `session`."""
 
-    def __init__(self, live: Live, session: Session, drawer: HtmlDrawer) -> None:
+    def __init__(self, live: LiveRenderer, session: Session, drawer: HtmlDrawer) -> None:
         self._live = live
         self.session = session
         self.drawer = drawer
@@ -32,7 +32,7 @@ class DashboardSite:
     @property
     def schemas(self) -> dict[str, Any]:
         """JSON Schemas of `Status` and `Pod`, and of the types that these refer to."""
-        schemas_by_name = build_schemas((Status, PodStory), "#/components/schemas/{name}")
+        schemas_by_name = build_schemas((StatusReport, PodStory), "#/components/schemas/{name}")
         pod = schemas_by_name.pop(PodStory.__name__)
         return {**schemas_by_name, "Pod": pod | {"title": "Pod"}}
 

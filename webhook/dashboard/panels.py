@@ -8,7 +8,7 @@ from typing import Any, Final
 import msgspec
 from markupsafe import Markup
 
-from webhook.dashboard.live_updates import Live
+from webhook.dashboard.live_updates import LiveRenderer
 from webhook.dashboard.rendered import HtmlDrawer
 from webhook.diagnostics import report
 from webhook.diagnostics.diagnosis import Problem
@@ -44,7 +44,7 @@ class PodStory(msgspec.Struct, frozen=True, omit_defaults=True):
 class Panels:
     """Renders panels as parts of the page, or as separate pages."""
 
-    def __init__(self, live: Live, drawer: HtmlDrawer) -> None:
+    def __init__(self, live: LiveRenderer, drawer: HtmlDrawer) -> None:
         self._live = live
         self._drawer = drawer
 
@@ -155,7 +155,7 @@ def _phase(pod: LivePod) -> str:
     return "Terminating" if pod.leaves else pod.status.phase or "Pending"
 
 
-def _facts(pod: LivePod, cluster: report.Cluster | None) -> Iterator[tuple[str, str]]:
+def _facts(pod: LivePod, cluster: report.RayClusterReport | None) -> Iterator[tuple[str, str]]:
     ray, status = pod.spec.ray, pod.ray_status
     every = {
         "Node": pod.spec.node_name or "",
@@ -169,7 +169,7 @@ def _facts(pod: LivePod, cluster: report.Cluster | None) -> Iterator[tuple[str, 
     yield from ((name, value) for name, value in every.items() if value)
 
 
-def _commands(pod: LivePod, cluster: report.Cluster | None) -> Iterator[tuple[str, str]]:
+def _commands(pod: LivePod, cluster: report.RayClusterReport | None) -> Iterator[tuple[str, str]]:
     namespace = pod.metadata.namespace or ""
     ray, status = pod.spec.ray, pod.ray_status
     yield "Conditions and events", describe("pod", namespace, pod.name)

@@ -86,11 +86,11 @@ def assets() -> dict[str, tuple[bytes, str]]:
     return {**files_by_name, "bundle.js": (b";\n".join(parts), _KINDS[".js"])}
 
 
-class Entry(Struct):
+class RenderedCluster(Struct):
     """A RayCluster with the values for queries. `words` is the text for searches."""
 
     id: str
-    cluster: report.Cluster
+    cluster: report.RayClusterReport
     state: str
     problems: frozenset[str]
     errors: int
@@ -120,10 +120,10 @@ class Board:
 
     def __init__(self, drawer: HtmlDrawer) -> None:
         self._drawer = drawer
-        self._entries: dict[str, Entry] = {}
+        self._entries: dict[str, RenderedCluster] = {}
         self._changed = False
 
-    def put(self, uid: str, cluster: report.Cluster | None) -> None:
+    def put(self, uid: str, cluster: report.RayClusterReport | None) -> None:
         """Store the report of a RayCluster, None for a deleted RayCluster."""
         if cluster is None:
             self._changed |= self._entries.pop(uid, None) is not None
@@ -134,7 +134,7 @@ class Board:
         search_words |= {group.name for group in cluster.groups}
         search_words |= {host.node for host in (cluster.head, *hosts)}
         section = build_list_section(cluster)
-        self._entries[uid] = Entry(
+        self._entries[uid] = RenderedCluster(
             section.id,
             cluster,
             state_of(cluster),
@@ -181,7 +181,9 @@ class Board:
             sections,
         )
 
-    def _render_page(self, query: Query, chosen: list[Entry]) -> tuple[dict[str, str], int, int]:
+    def _render_page(
+        self, query: Query, chosen: list[RenderedCluster]
+    ) -> tuple[dict[str, str], int, int]:
         """Return the HTML of the RayClusters of a page, its number, and the number of pages."""
         if query.cluster and len(chosen) == 1:
             cluster = chosen[0].cluster
@@ -195,11 +197,11 @@ class Board:
         return {entry.id: entry.html for entry in entries}, page, pages
 
 
-def _read_namespaced_name(entry: Entry) -> tuple[str, str]:
+def _read_namespaced_name(entry: RenderedCluster) -> tuple[str, str]:
     return entry.cluster.namespace, entry.cluster.name
 
 
-_ORDERS: Final[dict[str, Callable[[Entry], Any]]] = {
+_ORDERS: Final[dict[str, Callable[[RenderedCluster], Any]]] = {
     "": lambda entry: (_RANKS[entry.state], *_read_namespaced_name(entry)),
     "name": _read_namespaced_name,
     "newest": lambda entry: (-(entry.cluster.created or 0.0), *_read_namespaced_name(entry)),

@@ -76,7 +76,7 @@ class Row(Struct, frozen=True):
 
     group: int
     id: str
-    replica: report.Replica
+    replica: report.ReplicaReport
     what: str
     size: str
     cells: tuple[Cell, ...] = ()
@@ -106,7 +106,7 @@ class Section(Struct, frozen=True):
     """
 
     key: str
-    cluster: report.Cluster
+    cluster: report.RayClusterReport
     href: str
     state: str
     text: str
@@ -123,37 +123,37 @@ class Section(Struct, frozen=True):
         return f"c-{self.key}"
 
 
-def key_of(cluster: report.Cluster) -> str:
+def key_of(cluster: report.RayClusterReport) -> str:
     """Return the common prefix of the ids of a RayCluster's elements."""
     return blake2b(f"{cluster.namespace}/{cluster.name}".encode(), digest_size=5).hexdigest()
 
 
-def build_list_section(cluster: report.Cluster) -> Section:
+def build_list_section(cluster: report.RayClusterReport) -> Section:
     """Return a RayCluster for the list."""
     rows = [row for row in _rows(cluster) if row.affected][:LISTED_ROWS]
     return _section(cluster, rows, LISTED_PROBLEMS, LISTED_CELLS, whole=False)
 
 
-def whole(cluster: report.Cluster, page: int) -> Section:
+def whole(cluster: report.RayClusterReport, page: int) -> Section:
     """Return a RayCluster with a page of its replicas, those with problems first."""
     size = _page_size(cluster)
     rows = sorted(_rows(cluster), key=lambda each: not each.affected)
     return _section(cluster, rows[(page - 1) * size : page * size], PROBLEMS, CELLS, whole=True)
 
 
-def pages_of(cluster: report.Cluster) -> int:
+def pages_of(cluster: report.RayClusterReport) -> int:
     """Return the number of pages of a RayCluster."""
     replicas = sum(len(group.replicas) for group in cluster.groups)
     return max(1, -(-replicas // _page_size(cluster)))
 
 
-def _page_size(cluster: report.Cluster) -> int:
+def _page_size(cluster: report.RayClusterReport) -> int:
     hosts = max((min(group.hosts, CELLS) for group in cluster.groups), default=1)
     return PAGE_HOSTS // max(1, hosts)
 
 
 def _section(
-    cluster: report.Cluster, shown: list[Row], problems: int, cells: int, *, whole: bool
+    cluster: report.RayClusterReport, shown: list[Row], problems: int, cells: int, *, whole: bool
 ) -> Section:
     key = key_of(cluster)
     rows: dict[int, list[Row]] = {}
@@ -182,7 +182,7 @@ def _section(
 
 
 def _group(
-    key: str, cluster: report.Cluster, group: report.Group, rows: tuple[Row, ...]
+    key: str, cluster: report.RayClusterReport, group: report.GroupReport, rows: tuple[Row, ...]
 ) -> GroupView:
     complete = sum(replica.state == report.COMPLETE for replica in group.replicas)
     summary = f"{complete} of {format_count(len(group.replicas), 'replica')} complete"
@@ -198,7 +198,7 @@ def _group(
     return GroupView(key, group.name, summary, note, rows)
 
 
-def _rows(cluster: report.Cluster) -> Iterator[Row]:
+def _rows(cluster: report.RayClusterReport) -> Iterator[Row]:
     wrong: dict[tuple[str, int | None], list[Problem]] = {}
     for problem in cluster.problems:
         if problem.level != INFO and problem.replica is not None:
@@ -219,7 +219,9 @@ def _rows(cluster: report.Cluster) -> Iterator[Row]:
             yield Row(number, f"{key}-{number}-{place}-{again}", replica, summary, size)
 
 
-def _add_cells(row: Row, cluster: report.Cluster, group: report.Group, most: int) -> Row:
+def _add_cells(
+    row: Row, cluster: report.RayClusterReport, group: report.GroupReport, most: int
+) -> Row:
     base = _place(cluster) | {"group": group.name}
     if row.replica.index is not None:
         base["replica"] = str(row.replica.index)
@@ -230,7 +232,7 @@ def _add_cells(row: Row, cluster: report.Cluster, group: report.Group, most: int
     return structs.replace(row, cells=tuple(cells))
 
 
-def state_of(cluster: report.Cluster) -> str:
+def state_of(cluster: report.RayClusterReport) -> str:
     """Return the state of a RayCluster: in progress if it starts or is being deleted."""
     if cluster.waits:
         return DEGRADED
@@ -253,7 +255,7 @@ def time_of(seconds: float | None) -> Markup:
     return Markup('<time datetime="{}">{}</time>').format(machine, people)
 
 
-def _summary(cluster: report.Cluster) -> str:
+def _summary(cluster: report.RayClusterReport) -> str:
     if cluster.failure:
         return "cannot be shown"
     errors = sum(problem.level == ERROR for problem in cluster.problems)
@@ -269,7 +271,7 @@ def _summary(cluster: report.Cluster) -> str:
     }[state_of(cluster)]
 
 
-def _notes(cluster: report.Cluster) -> Iterator[str]:
+def _notes(cluster: report.RayClusterReport) -> Iterator[str]:
     if cluster.owner:
         yield f"of {cluster.owner.replace('/', ' ', 1)}"
     if cluster.ray_version:
@@ -282,11 +284,11 @@ def _notes(cluster: report.Cluster) -> Iterator[str]:
         yield f"{format_count(cluster.leaving, 'pod')} being deleted"
 
 
-def _place(cluster: report.Cluster) -> dict[str, str]:
+def _place(cluster: report.RayClusterReport) -> dict[str, str]:
     return {"namespace": cluster.namespace, "cluster": cluster.name}
 
 
-def _cell(cell_id: str, host: report.Host, place: dict[str, str], called: str) -> Cell:
+def _cell(cell_id: str, host: report.HostReport, place: dict[str, str], called: str) -> Cell:
     label, href = f"{called}: {HOST_STATES[host.state]}", ""
     if host.pods:
         parameters = {"namespace": place["namespace"], "name": host.pods[0]}

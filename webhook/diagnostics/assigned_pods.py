@@ -23,10 +23,10 @@ _REMOVED: Final = (
 """Shown for a pod without identity labels that was admitted with an identity."""
 
 
-class Replica(Struct):
+class AssignedReplica(Struct):
     """The live pods of one replica, by host. `name` is empty if their labels have none."""
 
-    group: "Group"
+    group: "AssignedGroup"
     index: int
     name: str
     pods: dict[int, list[LivePod]]
@@ -59,14 +59,14 @@ class WithoutIdentity(Struct, frozen=True):
     why: str
 
 
-class Group(Struct, dict=True):
+class AssignedGroup(Struct, dict=True):
     """One worker group. `replicas` does not contain missing replicas. `leaving` has the pods that
     are being deleted, with their identities.
     """
 
-    cluster: "Cluster"
+    cluster: "AssignedCluster"
     spec: WorkerGroup
-    replicas: list[Replica] = []
+    replicas: list[AssignedReplica] = []
     without_identity: list[WithoutIdentity] = []
     leaving: list[tuple[HostIdentity, LivePod]] = []
 
@@ -115,7 +115,7 @@ class Group(Struct, dict=True):
         yield from (unidentified_pod.pod for unidentified_pod in self.without_identity)
 
 
-class Cluster(Struct):
+class AssignedCluster(Struct):
     """One RayCluster as of `now`, in seconds since the epoch, with its live pods; `leaving` has
     those that are being deleted.
     """
@@ -125,7 +125,7 @@ class Cluster(Struct):
     objects: ObjectCache
     now: float
     heads: list[LivePod] = []
-    groups: list[Group] = []
+    groups: list[AssignedGroup] = []
     strays: list[LivePod] = []
     leaving: list[LivePod] = []
     slices: int | None = None
@@ -171,12 +171,12 @@ class Cluster(Struct):
             yield from group.pods
 
 
-def assign(live: LiveCluster, objects: ObjectCache, now: float) -> Cluster:
+def assign(live: LiveCluster, objects: ObjectCache, now: float) -> AssignedCluster:
     """Return a RayCluster with its assigned pods."""
-    cluster = Cluster(live, facts_of(live, ignoring=objects.ignoring), objects, now)
-    groups = {name: Group(cluster, spec) for name, spec in cluster.facts.groups.items()}
+    cluster = AssignedCluster(live, facts_of(live, ignoring=objects.ignoring), objects, now)
+    groups = {name: AssignedGroup(cluster, spec) for name, spec in cluster.facts.groups.items()}
     cluster.groups = list(groups.values())
-    replicas: dict[tuple[str, int, str], Replica] = {}
+    replicas: dict[tuple[str, int, str], AssignedReplica] = {}
     for pod in objects.pods.of(live.metadata.uid or ""):
         group = groups.get(pod.labels.get(names.LABEL_GROUP, ""))
         identity, why = _identity(pod, group) if group is not None else (None, "")
@@ -194,7 +194,7 @@ def assign(live: LiveCluster, objects: ObjectCache, now: float) -> Cluster:
         else:
             replica = replicas.get((group.name, identity.replica, identity.name))
             if replica is None:
-                replica = Replica(group, identity.replica, identity.name, {})
+                replica = AssignedReplica(group, identity.replica, identity.name, {})
                 replicas[group.name, identity.replica, identity.name] = replica
                 group.replicas.append(replica)
             replica.pods.setdefault(identity.host, []).append(pod)
@@ -214,7 +214,7 @@ def newest(pods: Iterable[LivePod]) -> float | None:
     return latest(pod.created for pod in pods)
 
 
-def _identity(pod: LivePod, group: Group) -> tuple[HostIdentity | None, str]:
+def _identity(pod: LivePod, group: AssignedGroup) -> tuple[HostIdentity | None, str]:
     """Return the identity of a pod, or what is wrong with its identity labels, if it has any."""
     try:
         identity = identity_of(group.name, pod.labels, lambda: pod.spec, group.spec.num_of_hosts)

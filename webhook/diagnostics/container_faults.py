@@ -95,7 +95,7 @@ _WAITING_FAILS: Final = (
 )
 
 
-class Fault(Struct, frozen=True):
+class ContainerFault(Struct, frozen=True):
     """Why a container does not run, the remedy, and a command that shows it. Faults with the same
     `cause`, of a container, reason and exit code, are alike. `repeats`: the container ends again
     and again. `until`: when its current run will have lasted long enough.
@@ -109,7 +109,7 @@ class Fault(Struct, frozen=True):
     until: float | None = None
 
 
-def fault_of(pod: LivePod, now: float) -> Fault | None:
+def fault_of(pod: LivePod, now: float) -> ContainerFault | None:
     """Return the fault of the first container that does not run; None during a normal start."""
     if pod.ended:
         return None
@@ -131,7 +131,7 @@ def fault_of(pod: LivePod, now: float) -> Fault | None:
     )
 
 
-def find_end_fault(pod: LivePod, statuses: Iterable[ContainerStatus]) -> Fault | None:
+def find_end_fault(pod: LivePod, statuses: Iterable[ContainerStatus]) -> ContainerFault | None:
     """Return the fault of a container that has ended, preferring one that failed."""
     ends = [(status, end) for status in statuses if (end := status.state.terminated) is not None]
     if not ends:
@@ -140,7 +140,7 @@ def find_end_fault(pod: LivePod, statuses: Iterable[ContainerStatus]) -> Fault |
     return end_fault(pod, status, end)
 
 
-def probe_fault(pod: LivePod, fault: Fault, probe: str) -> Fault:
+def probe_fault(pod: LivePod, fault: ContainerFault, probe: str) -> ContainerFault:
     """Return the fault of a container that kubelet stopped because a probe failed."""
     return structs.replace(
         fault,
@@ -152,7 +152,9 @@ def probe_fault(pod: LivePod, fault: Fault, probe: str) -> Fault:
     )
 
 
-def find_start_fault(pod: LivePod, events: Sequence[LiveEvent], now: float) -> Fault | None:
+def find_start_fault(
+    pod: LivePod, events: Sequence[LiveEvent], now: float
+) -> ContainerFault | None:
     """Return why kubelet does not start the containers of a pod, by its `events` about that, which
     repeat; None if it has started one, or prepared the pod for them.
     """
@@ -174,11 +176,13 @@ def find_start_fault(pod: LivePod, events: Sequence[LiveEvent], now: float) -> F
         claims, namespace = " ".join(pod.volume_claims), pod.metadata.namespace or ""
         by_claim = bool(claims) and event.reason == _ATTACH
         subject = ("pvc", namespace, claims) if by_claim else ("pod", namespace, pod.name)
-        fault = Fault(event.reason, message, remedy, describe(*subject))
+        fault = ContainerFault(event.reason, message, remedy, describe(*subject))
     return structs.replace(fault, until=until)
 
 
-def unready_fault(pod: LivePod, words: str, container: str = "", answer: str = "") -> Fault:
+def unready_fault(
+    pod: LivePod, words: str, container: str = "", answer: str = ""
+) -> ContainerFault:
     """Return the fault of a pod that starts for too long, because of a container that runs, or for
     a reason in its events. `answer` is that of its readiness probe.
     """
@@ -188,9 +192,9 @@ def unready_fault(pod: LivePod, words: str, container: str = "", answer: str = "
         events = "have the answers of probes" if probed else "show how far kubelet has come"
         remedy = f"check the events of the pod, which {events}"
         message = f"{words}: {in_line(answer, MESSAGE_MAX)}" if answer else words
-        return Fault(words, message, remedy, describe("pod", namespace, pod.name))
+        return ContainerFault(words, message, remedy, describe("pod", namespace, pod.name))
     command = f"kubectl logs -n {namespace} {pod.name} -c {container}"
-    return Fault(words, words, f"check the end of the log of {container}", command)
+    return ContainerFault(words, words, f"check the end of the log of {container}", command)
 
 
 def is_ready(pod: LivePod) -> bool:
@@ -246,7 +250,7 @@ def _restarts(pod: LivePod, status: ContainerStatus) -> bool:
     return policy == ALWAYS or (policy == _ON_FAILURE and failed)
 
 
-def _find_crash_loop(pod: LivePod, status: ContainerStatus, now: float) -> Fault | None:
+def _find_crash_loop(pod: LivePod, status: ContainerStatus, now: float) -> ContainerFault | None:
     """Return the fault of a container that ends again and again, at every moment of its back-off:
     until it has run for longer than the last time, and at least a minute.
     """
@@ -273,7 +277,7 @@ def end_fault(
     *,
     repeats: bool = False,
     until: float | None = None,
-) -> Fault:
+) -> ContainerFault:
     """Return the fault of a container that has ended in some way, perhaps repeatedly."""
     name, killed = status.name, end.reason == _OUT_OF_MEMORY
     cause = f"{name}: {end.reason or 'ended'}, exit code {end.exit_code}"
@@ -299,34 +303,34 @@ def end_fault(
         remedy = f"fix the error at the end of the log of {name}"
     is_described = killed or end.reason in _NOT_STARTED
     command = describe("pod", namespace, pod_name) if is_described else log
-    return Fault(cause, message, remedy, command, repeats, until)
+    return ContainerFault(cause, message, remedy, command, repeats, until)
 
 
-def _waiting(pod: LivePod, status: ContainerStatus, waiting: Waiting) -> Fault:
+def _waiting(pod: LivePod, status: ContainerStatus, waiting: Waiting) -> ContainerFault:
     """Return the fault of a container that waits for a reason."""
     namespace, cause = pod.metadata.namespace or "", f"{status.name}: {waiting.reason}"
     message = in_line(f"{cause}, {waiting.message}" if waiting.message.strip() else cause)
     command = describe("pod", namespace, pod.name)
     if "Image" in waiting.reason:
         remedies = (remedy for part, remedy in _IMAGES if re.search(part, message, re.IGNORECASE))
-        return Fault(cause, message, next(remedies, _IMAGE), command)
+        return ContainerFault(cause, message, next(remedies, _IMAGE), command)
     if (fault := _absent(pod, cause, message)) is not None:
         return fault
     if (match := _NO_KEY.search(waiting.message)) is not None:
         remedy = f"add the key to {match[1]} {match[2]}, or change the reference in the template"
         command = describe(match[1].lower(), namespace, match[2])
-        return Fault(f"{cause} {match[2]}", message, remedy, command)
+        return ContainerFault(f"{cause} {match[2]}", message, remedy, command)
     repeats = waiting.reason == _CRASHES
-    return Fault(cause, message, _TEMPLATE, command, repeats)
+    return ContainerFault(cause, message, _TEMPLATE, command, repeats)
 
 
-def _absent(pod: LivePod, cause: str, message: str) -> Fault | None:
+def _absent(pod: LivePod, cause: str, message: str) -> ContainerFault | None:
     """Return the fault of a pod that refers to a Secret or ConfigMap which does not exist."""
     if (match := _ABSENT.search(message)) is None:
         return None
     remedy = f"create {match[1]} {match[2]}, or change the reference in the pod template"
     command = f"kubectl get {match[1]}s -n {pod.metadata.namespace or ''}"
-    return Fault(f"{cause} {match[2]}", message, remedy, command)
+    return ContainerFault(f"{cause} {match[2]}", message, remedy, command)
 
 
 def _memory_limit(pod: LivePod, container: str) -> str:

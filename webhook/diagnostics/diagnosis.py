@@ -51,17 +51,17 @@ def earliest(times: Iterable[float | None]) -> float | None:
     return min((time for time in times if time is not None), default=None)
 
 
-class Change(Struct, frozen=True, gc=False):
+class ChangingCommand(Struct, frozen=True, gc=False):
     """A command that changes the cluster, and its effects, including what a deletion ends."""
 
     command: str
     does: str
 
 
-def deletion_of_pods(namespace: str, names: Sequence[str]) -> Change:
+def deletion_of_pods(namespace: str, names: Sequence[str]) -> ChangingCommand:
     """Return the change that deletes pods."""
     they = "them" if len(names) > 1 else "it"
-    return Change(
+    return ChangingCommand(
         f"kubectl delete pod -n {namespace} {' '.join(names)}",
         f"deletes {format_count(len(names), 'pod')}, and ends what runs in {they}",
     )
@@ -85,13 +85,13 @@ class Symptom(Struct, frozen=True, gc=False):
     hosts: tuple[int, ...] = ()
     pods: tuple[str, ...] = ()
     replica: int | None = None
-    change: Change | None = None
+    change: ChangingCommand | None = None
     deletes: bool = False
     until: float | None = None
     cause: str = ""
 
 
-class Event(NamedTuple):
+class EventRule(NamedTuple):
     """The event for a diagnosis: its reason, and the number of seconds the problem has to last.
 
     The replicas of a group that are found with the problem at once share a series of events. With
@@ -117,7 +117,7 @@ class Diagnosis(Struct, Generic[T], frozen=True):
     check: Callable[[T], Iterable[Symptom]]
     level: Level
     seconds: float = 0.0
-    event: Event | None = None
+    event: EventRule | None = None
 
     @property
     def id(self) -> str:
@@ -152,7 +152,7 @@ class Problem(Struct, frozen=True, omit_defaults=True, gc=False):
     replica: int | None = None
     hosts: tuple[int, ...] = ()
     pods: tuple[str, ...] = ()
-    change: Change | None = None
+    change: ChangingCommand | None = None
     """Only for errors."""
     cause: str = ""
 

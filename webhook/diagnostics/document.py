@@ -24,7 +24,7 @@ _TIMES: Final = frozenset({"now", "since", "created"})
 _NO_CLUSTERS: Final = b'"clusters":[]'
 
 
-class Condition(Struct, rename="camel", frozen=True, omit_defaults=True):
+class ReportedCondition(Struct, rename="camel", frozen=True, omit_defaults=True):
     """A condition of a RayCluster, in the form of Kubernetes API conditions."""
 
     type: str
@@ -35,13 +35,13 @@ class Condition(Struct, rename="camel", frozen=True, omit_defaults=True):
     """Omitted if unknown."""
 
 
-class ClusterStatus(report.Cluster, rename="camel", frozen=True, omit_defaults=True):
+class ClusterStatus(report.RayClusterReport, rename="camel", frozen=True, omit_defaults=True):
     """A RayCluster with its conditions."""
 
-    conditions: tuple[Condition, ...] = ()
+    conditions: tuple[ReportedCondition, ...] = ()
 
 
-class Status(Struct, rename="camel", frozen=True):
+class StatusReport(Struct, rename="camel", frozen=True):
     """The report of `ray-webhook status`."""
 
     api_version: Literal["admission.ray.io/v1alpha1"]
@@ -62,7 +62,7 @@ def document(cluster_report: report.ClusterReport) -> dict[str, Any]:
 def encode_report(cluster_report: report.ClusterReport) -> Iterator[bytes]:
     """Yield a report as JSON, in one chunk per RayCluster."""
     rest = cluster_report.problems, cluster_report.unread
-    status = Status(API_VERSION, KIND, cluster_report.now, cluster_report.waits, (), *rest)
+    status = StatusReport(API_VERSION, KIND, cluster_report.now, cluster_report.waits, (), *rest)
     begin, end = msgspec.json.encode(convert_to_json(status)).split(_NO_CLUSTERS, 1)
     yield begin + _NO_CLUSTERS[:-1]
     for number, reported_cluster in enumerate(cluster_report.clusters):
@@ -79,37 +79,41 @@ def convert_to_json(value: Struct) -> dict[str, Any]:
     return json_object
 
 
-def conditions(cluster: report.Cluster) -> tuple[Condition, ...]:
+def conditions(cluster: report.RayClusterReport) -> tuple[ReportedCondition, ...]:
     """Return the conditions Ready and Degraded of a RayCluster."""
     if cluster.failure:
         failed = f"it could not be examined: {cluster.failure}"
         return tuple(
-            Condition(condition_type, "Unknown", "NotExamined", failed)
+            ReportedCondition(condition_type, "Unknown", "NotExamined", failed)
             for condition_type in (READY, DEGRADED)
         )
     errors = [problem for problem in cluster.problems if problem.level == ERROR]
     since = text_of(earliest(problem.since for problem in errors))
     if errors:
         reason = "".join(part.capitalize() for part in errors[0].id.split("-"))
-        degraded = Condition(DEGRADED, "True", reason, errors[0].message, since)
+        degraded = ReportedCondition(DEGRADED, "True", reason, errors[0].message, since)
     elif cluster.waits:
-        degraded = Condition(DEGRADED, "True", "ReplicaNotReady", "a replica is not complete")
+        degraded = ReportedCondition(
+            DEGRADED, "True", "ReplicaNotReady", "a replica is not complete"
+        )
     else:
-        degraded = Condition(DEGRADED, "False", "NoProblem", "no problem was found")
+        degraded = ReportedCondition(DEGRADED, "False", "NoProblem", "no problem was found")
     return _ready(cluster, since), degraded
 
 
-def _ready(cluster: report.Cluster, since: str | None) -> Condition:
+def _ready(cluster: report.RayClusterReport, since: str | None) -> ReportedCondition:
     replicas = [replica for group in cluster.groups for replica in group.replicas]
     complete = sum(replica.state == report.COMPLETE for replica in replicas)
     message = f"{complete} of {format_count(len(replicas), 'replica')} complete"
     if cluster.deleting:
-        return Condition(READY, "False", "BeingDeleted", message)
+        return ReportedCondition(READY, "False", "BeingDeleted", message)
     if complete < len(replicas):
-        return Condition(READY, "False", "ReplicasNotComplete", message, since)
+        return ReportedCondition(READY, "False", "ReplicasNotComplete", message, since)
     if cluster.head.state != report.READY:
-        return Condition(READY, "False", "HeadNotReady", f"the head is {cluster.head.state}", since)
-    return Condition(READY, "True", "AllHostsReady", message)
+        return ReportedCondition(
+            READY, "False", "HeadNotReady", f"the head is {cluster.head.state}", since
+        )
+    return ReportedCondition(READY, "True", "AllHostsReady", message)
 
 
 def build_schemas(types: tuple[type[Struct], ...], template: str) -> dict[str, Any]:
@@ -123,10 +127,10 @@ def build_schemas(types: tuple[type[Struct], ...], template: str) -> dict[str, A
 
 def schema() -> dict[str, Any]:
     """Return the JSON Schema of the document."""
-    parts = build_schemas((Status,), "#/$defs/{name}")
+    parts = build_schemas((StatusReport,), "#/$defs/{name}")
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
-        **parts.pop(Status.__name__),
+        **parts.pop(StatusReport.__name__),
         "$defs": dict(sorted(parts.items())),
     }
 

@@ -8,7 +8,7 @@ from msgspec import Struct, structs
 
 from webhook.api import names
 from webhook.diagnostics import report
-from webhook.diagnostics.assigned_pods import Cluster, Group, Replica
+from webhook.diagnostics.assigned_pods import AssignedCluster, AssignedGroup, AssignedReplica
 from webhook.diagnostics.container_faults import is_ready
 from webhook.diagnostics.diagnosis import ERROR, Diagnosis, Problem, Symptom, deletion_of_pods
 from webhook.diagnostics.expected import Expected
@@ -101,7 +101,7 @@ DIAGNOSES: Final[tuple[Diagnosis[Any], ...]] = (
 ReplicaProblems = tuple[tuple[Diagnosis[Expected], Symptom], ...]
 
 
-def find_again(replica: Replica) -> ReplicaProblems:
+def find_again(replica: AssignedReplica) -> ReplicaProblems:
     """Return the symptoms of a replica from the diagnoses in REPLICA, reported yet or not. They
     depend only on its pods, their nodes, the configuration of its RayCluster, and the time of the
     last edit.
@@ -166,7 +166,9 @@ def _problem(
     )
 
 
-def _symptoms(cluster: Cluster, find: Callable[[Replica], ReplicaProblems]) -> Iterator[_Found]:
+def _symptoms(
+    cluster: AssignedCluster, find: Callable[[AssignedReplica], ReplicaProblems]
+) -> Iterator[_Found]:
     """Yield the symptoms of a RayCluster: of an ignored one only those of KubeRay, of one that is
     being deleted only those and symptoms of the deletion.
     """
@@ -187,8 +189,8 @@ def _symptoms(cluster: Cluster, find: Callable[[Replica], ReplicaProblems]) -> I
 
 
 def report_of(
-    cluster: Cluster, find: Callable[[Replica], ReplicaProblems]
-) -> tuple[report.Cluster, float]:
+    cluster: AssignedCluster, find: Callable[[AssignedReplica], ReplicaProblems]
+) -> tuple[report.RayClusterReport, float]:
     """Return the report of a RayCluster, and the time at which it changes without an event. `find`
     may memoize.
     """
@@ -214,7 +216,7 @@ def report_of(
         wrong.setdefault(group.name, set()).update(incomplete)
     meta = cluster.live.metadata
     owner = meta.controller
-    cluster_report = report.Cluster(
+    cluster_report = report.RayClusterReport(
         cluster.namespace,
         cluster.name,
         _host(0, cluster.heads),
@@ -238,14 +240,14 @@ def report_of(
     return cluster_report, min((time for time in times if time > cluster.now), default=inf)
 
 
-def _pod_groups(cluster: Cluster) -> Iterator[report.PodGroup]:
+def _pod_groups(cluster: AssignedCluster) -> Iterator[report.PodGroupReport]:
     named: dict[str, list[LivePod]] = {}
     for pod in (*cluster.heads, *cluster.pods):
         if pod.pod_group:
             named.setdefault(pod.pod_group, []).append(pod)
     for name, pods in sorted(named.items()):
         pod_group = cluster.objects.pod_group(cluster.namespace, name)
-        yield report.PodGroup(
+        yield report.PodGroupReport(
             name,
             len(pods),
             pod_group.min_count if pod_group else 0,
@@ -255,7 +257,7 @@ def _pod_groups(cluster: Cluster) -> Iterator[report.PodGroup]:
         )
 
 
-def _group(group: Group, wrong: set[int | None], *, late: bool) -> report.Group:
+def _group(group: AssignedGroup, wrong: set[int | None], *, late: bool) -> report.GroupReport:
     """Return a group; `wrong` are its replicas with an error, `late` is whether one is missing."""
     replicas = [_replica(replica, affected=replica.index in wrong) for replica in group.replicas]
     hosts = group.hosts
@@ -263,13 +265,13 @@ def _group(group: Group, wrong: set[int | None], *, late: bool) -> report.Group:
         # A pod without an identity is one of the hosts that seem to be missing.
         group.desired - len(replicas) - (len(group.without_identity) // hosts if hosts > 0 else 0)
     )
-    empty = tuple(report.Host(host, report.MISSING) for host in range(hosts))
+    empty = tuple(report.HostReport(host, report.MISSING) for host in range(hosts))
     state: report.ReplicaState = "missing" if late else "coming"
     replicas += [
-        report.Replica(None, "", state, empty)
+        report.ReplicaReport(None, "", state, empty)
         for _ in range(min(lacking, _ABSENT // max(1, hosts)))
     ]
-    group_report = report.Group(
+    group_report = report.GroupReport(
         group.name,
         hosts,
         group.desired,
@@ -284,7 +286,7 @@ def _group(group: Group, wrong: set[int | None], *, late: bool) -> report.Group:
     )
 
 
-def _on_cordoned_nodes(cluster: Cluster, group: report.Group) -> Iterator[int]:
+def _on_cordoned_nodes(cluster: AssignedCluster, group: report.GroupReport) -> Iterator[int]:
     """Yield the indices of complete replicas with a host on a node that takes no more pods."""
     node = cluster.objects.nodes.one
     for replica in group.replicas if cluster.objects.troubled_nodes else ():
@@ -296,7 +298,7 @@ def _on_cordoned_nodes(cluster: Cluster, group: report.Group) -> Iterator[int]:
             yield replica.index
 
 
-def _replica(replica: Replica, *, affected: bool) -> report.Replica:
+def _replica(replica: AssignedReplica, *, affected: bool) -> report.ReplicaReport:
     count = max(replica.group.hosts, *(host + 1 for host in replica.pods))
     hosts = tuple(
         _host(host, replica.pods.get(host, []))
@@ -307,15 +309,15 @@ def _replica(replica: Replica, *, affected: bool) -> report.Replica:
     state: report.ReplicaState = "waits" if affected else "complete" if complete else "coming"
     if replica.group.cluster.facts.deleting:
         state = report.LEAVING
-    return report.Replica(replica.index, replica.name, state, hosts, replica.newest)
+    return report.ReplicaReport(replica.index, replica.name, state, hosts, replica.newest)
 
 
-def _host(index: int, pods: list[LivePod]) -> report.Host:
+def _host(index: int, pods: list[LivePod]) -> report.HostReport:
     if not pods:
-        return report.Host(index, report.MISSING)
+        return report.HostReport(index, report.MISSING)
     pod_names = tuple(pod.name for pod in pods)
     state = report.TWICE if len(pods) > 1 else _state(pods[0])
-    return report.Host(index, state, pod_names, pods[0].spec.node_name or "", pods[0].created)
+    return report.HostReport(index, state, pod_names, pods[0].spec.node_name or "", pods[0].created)
 
 
 def _state(pod: LivePod) -> report.HostState:

@@ -7,7 +7,7 @@ from math import inf
 from typing import Final, NamedTuple
 
 from webhook.diagnostics import report
-from webhook.diagnostics.assigned_pods import Cluster, Replica, assign
+from webhook.diagnostics.assigned_pods import AssignedCluster, AssignedReplica, assign
 from webhook.diagnostics.diagnosis import Problem
 from webhook.diagnostics.examination import (
     ReplicaProblems,
@@ -66,7 +66,7 @@ class Examiner:
     def __init__(self, object_cache: ObjectCache) -> None:
         self.object_cache = object_cache
         object_cache.begin()
-        self.clusters: dict[str, report.Cluster] = {}
+        self.clusters: dict[str, report.RayClusterReport] = {}
         self.problems: tuple[Problem, ...] = ()
         self.failed: dict[str, str] = {}
         self._failures: list[Failure] = []
@@ -96,7 +96,7 @@ class Examiner:
         configuration = cluster.facts, cluster.live.metadata.edited
         memory, new = old if last == configuration else {}, {}
 
-        def find(replica: Replica) -> ReplicaProblems:
+        def find(replica: AssignedReplica) -> ReplicaProblems:
             """Memoize `find_again`, most of an examination."""
             key, node = (replica.group.name, replica.index, replica.name), cluster.objects.nodes.one
             pods = replica.everyone
@@ -145,8 +145,10 @@ class Examiner:
             return self.examine(uid, now)
         self._memories.pop(uid, None)
         place = live.metadata.namespace or "", live.metadata.name or ""
-        head = report.Host(0, report.UNKNOWN)
-        return self._show(uid, report.Cluster(*place, head, (), uid=uid, failure=why), inf, now)
+        head = report.HostReport(0, report.UNKNOWN)
+        return self._show(
+            uid, report.RayClusterReport(*place, head, (), uid=uid, failure=why), inf, now
+        )
 
     def take_failures(self) -> list[Failure]:
         """Return the failures since the last call."""
@@ -167,7 +169,7 @@ class Examiner:
         problems = () if namespace else self.problems
         return report.ClusterReport(now, tuple(clusters), problems, dict(unread))
 
-    def assigned(self, uid: str, now: float) -> Cluster | None:
+    def assigned(self, uid: str, now: float) -> AssignedCluster | None:
         """Return a RayCluster with its assigned pods; None if it does not exist."""
         live = self.object_cache.clusters.get(uid)
         return assign(live, self.object_cache, now) if live is not None else None
@@ -193,7 +195,9 @@ class Examiner:
             return f"RayCluster {live.metadata.namespace}/{live.metadata.name}"
         return f"RayCluster {uid}" if uid else "the installation"
 
-    def _show(self, uid: str, cluster_report: report.Cluster, due: float, now: float) -> bool:
+    def _show(
+        self, uid: str, cluster_report: report.RayClusterReport, due: float, now: float
+    ) -> bool:
         seconds = RESTLESS_SECONDS if _restless(cluster_report) else QUIET_SECONDS
         self._next[uid] = min(due, now + seconds)
         if self.clusters.get(uid) == cluster_report:
@@ -206,7 +210,7 @@ def _identical(old: tuple[object, ...], new: tuple[object, ...]) -> bool:
     return len(old) == len(new) and all(a is b for a, b in zip(old, new, strict=True))
 
 
-def _restless(cluster: report.Cluster) -> bool:
+def _restless(cluster: report.RayClusterReport) -> bool:
     """Return whether the report of a RayCluster changes with time other than by pending symptoms:
     it could not be examined, or a pod is terminating.
     """

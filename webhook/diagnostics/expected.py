@@ -5,7 +5,7 @@ from msgspec import Struct, structs
 from webhook.api import names
 from webhook.api.objects import EnvVar
 from webhook.api.review import Denied
-from webhook.diagnostics.assigned_pods import Replica
+from webhook.diagnostics.assigned_pods import AssignedReplica
 from webhook.groups.identity import MAX_HOSTS, HostIdentity
 from webhook.groups.identity_labels import is_labelled
 from webhook.groups.kueue import kueue_level
@@ -45,7 +45,7 @@ class Difference(Struct, frozen=True):
 class Expected:
     """The expected state of the hosts of one replica, computed once from their common template."""
 
-    def __init__(self, replica: Replica, policy: Policy = DEFAULT_POLICY) -> None:
+    def __init__(self, replica: AssignedReplica, policy: Policy = DEFAULT_POLICY) -> None:
         self.replica = replica
         self._template = _template(replica, policy)
         self._shared = replica_edits(self._template) if self._template is not None else []
@@ -155,11 +155,11 @@ class Expected:
         return str(edit.value) if variable.value_from is not None else variable.value
 
 
-def _list_host_pods(replica: Replica) -> list[tuple[int, LivePod]]:
+def _list_host_pods(replica: AssignedReplica) -> list[tuple[int, LivePod]]:
     return [(host, pod) for host, pods in sorted(replica.pods.items()) for pod in pods]
 
 
-def _template(replica: Replica, policy: Policy) -> Template | None:
+def _template(replica: AssignedReplica, policy: Policy) -> Template | None:
     """Return the replica as the mutators receive it, before any edit; None if unreadable."""
     group = replica.group
     usual = headless_service(group.cluster.facts.name)

@@ -4,7 +4,14 @@ from collections.abc import Collection, Iterator, Sequence
 from typing import Final
 
 from webhook.api import names
-from webhook.diagnostics.diagnosis import ERROR, Begin, Change, Diagnosis, Event, Symptom
+from webhook.diagnostics.diagnosis import (
+    ERROR,
+    Begin,
+    ChangingCommand,
+    Diagnosis,
+    EventRule,
+    Symptom,
+)
 from webhook.diagnostics.messages import format_count, format_names
 from webhook.objects.live_objects import Webhook, WebhookConfiguration
 from webhook.objects.object_cache import PODS_WEBHOOK
@@ -68,10 +75,12 @@ def _is_previous(webhook: Webhook) -> bool:
     return _PREVIOUS in webhook.name or (service is not None and service.name == _PREVIOUS)
 
 
-def _deletion(configurations: Sequence[str]) -> Change:
+def _deletion(configurations: Sequence[str]) -> ChangingCommand:
     does = f"deletes {format_count(len(configurations), 'webhook configuration')}: pods that are "
     does += "created from then on do not pass its webhook"
-    return Change(f"kubectl delete mutatingwebhookconfiguration {' '.join(configurations)}", does)
+    return ChangingCommand(
+        f"kubectl delete mutatingwebhookconfiguration {' '.join(configurations)}", does
+    )
 
 
 def _second(configuration: WebhookConfiguration, webhook: Webhook) -> Symptom:
@@ -86,4 +95,4 @@ def _second(configuration: WebhookConfiguration, webhook: Webhook) -> Symptom:
     )
 
 
-INSTALLATION: Final = (Diagnosis(second_webhook, ERROR, event=Event("SecondWebhook")),)
+INSTALLATION: Final = (Diagnosis(second_webhook, ERROR, event=EventRule("SecondWebhook")),)

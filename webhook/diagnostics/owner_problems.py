@@ -6,9 +6,9 @@ from typing import Final
 from webhook.api import names
 from webhook.api.formats import in_line
 from webhook.api.times import seconds_of
-from webhook.diagnostics.assigned_pods import Cluster
+from webhook.diagnostics.assigned_pods import AssignedCluster
 from webhook.diagnostics.container_faults import is_ready
-from webhook.diagnostics.diagnosis import ERROR, INFO, Begin, Diagnosis, Event, Symptom, latest
+from webhook.diagnostics.diagnosis import ERROR, INFO, Begin, Diagnosis, EventRule, Symptom, latest
 from webhook.diagnostics.messages import describe, format_names, show
 from webhook.objects.live_objects import LiveJob, LiveService, find
 
@@ -31,7 +31,7 @@ https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/apis/ray/v1/rayj
 """
 
 
-def job_failed(cluster: Cluster) -> Iterator[Symptom]:
+def job_failed(cluster: AssignedCluster) -> Iterator[Symptom]:
     """A RayCluster whose RayJob has failed.
 
     Its pods may be ready and idle until the RayJob is deleted or its time to live is over. The
@@ -54,7 +54,7 @@ def job_failed(cluster: Cluster) -> Iterator[Symptom]:
     )
 
 
-def job_not_started(cluster: Cluster) -> Iterator[Symptom]:
+def job_not_started(cluster: AssignedCluster) -> Iterator[Symptom]:
     """A RayCluster that is complete, and whose RayJob does not run.
 
     The pod that submits the job does not run or does not reach the head, or Ray waits for the
@@ -84,7 +84,7 @@ def job_not_started(cluster: Cluster) -> Iterator[Symptom]:
     )
 
 
-def service_not_serving(cluster: Cluster) -> Iterator[Symptom]:
+def service_not_serving(cluster: AssignedCluster) -> Iterator[Symptom]:
     """A RayCluster with a Serve application that is not deployed or not healthy.
 
     The pods may be ready: requests to the application fail, or, in an upgrade, the RayService keeps
@@ -109,7 +109,7 @@ def service_not_serving(cluster: Cluster) -> Iterator[Symptom]:
                 )
 
 
-def service_without_endpoints(cluster: Cluster) -> Iterator[Symptom]:
+def service_without_endpoints(cluster: AssignedCluster) -> Iterator[Symptom]:
     """A RayCluster whose RayService has no endpoint.
 
     The Service for Serve has pods whose proxy answers: workers with a replica of an application,
@@ -133,7 +133,7 @@ def service_without_endpoints(cluster: Cluster) -> Iterator[Symptom]:
         )
 
 
-def upgrade_stuck(cluster: Cluster) -> Iterator[Symptom]:
+def upgrade_stuck(cluster: AssignedCluster) -> Iterator[Symptom]:
     """A RayCluster that a RayService does not activate.
 
     The RayService switches its requests to the pending RayCluster when all applications run on it.
@@ -165,7 +165,7 @@ def upgrade_stuck(cluster: Cluster) -> Iterator[Symptom]:
     )
 
 
-def suspended(cluster: Cluster) -> Iterator[Symptom]:
+def suspended(cluster: AssignedCluster) -> Iterator[Symptom]:
     """A RayCluster that is suspended.
 
     It has no pods. Kueue suspends a RayCluster until its queue has quota for it, and again when it
@@ -194,14 +194,14 @@ def suspended(cluster: Cluster) -> Iterator[Symptom]:
         )
 
 
-def _job(cluster: Cluster) -> LiveJob | None:
+def _job(cluster: AssignedCluster) -> LiveJob | None:
     owner = cluster.live.metadata.controller
     if owner is None or owner.kind != names.RAYJOB_KIND:
         return None
     return cluster.objects.ray_jobs.one(f"{cluster.namespace}/{owner.name}")
 
 
-def _service(cluster: Cluster) -> LiveService | None:
+def _service(cluster: AssignedCluster) -> LiveService | None:
     owner = cluster.live.metadata.controller
     if owner is None or owner.kind != names.RAYSERVICE_KIND:
         return None
@@ -209,10 +209,10 @@ def _service(cluster: Cluster) -> LiveService | None:
 
 
 OWNERS: Final = (
-    Diagnosis(job_failed, ERROR, event=Event("RayJobFailed")),
-    Diagnosis(job_not_started, ERROR, 1800, Event("RayJobNotStarted")),
-    Diagnosis(service_not_serving, ERROR, event=Event("ServiceNotServing")),
+    Diagnosis(job_failed, ERROR, event=EventRule("RayJobFailed")),
+    Diagnosis(job_not_started, ERROR, 1800, EventRule("RayJobNotStarted")),
+    Diagnosis(service_not_serving, ERROR, event=EventRule("ServiceNotServing")),
     Diagnosis(service_without_endpoints, ERROR, 300),
-    Diagnosis(upgrade_stuck, ERROR, 1800, Event("UpgradeStuck")),
+    Diagnosis(upgrade_stuck, ERROR, 1800, EventRule("UpgradeStuck")),
     Diagnosis(suspended, INFO),
 )

@@ -10,9 +10,9 @@ from webhook.api import names
 from webhook.api.formats import in_line
 from webhook.api.objects import ALWAYS
 from webhook.api.times import seconds_of
-from webhook.diagnostics.assigned_pods import Cluster, Replica, is_head
+from webhook.diagnostics.assigned_pods import AssignedCluster, AssignedReplica, is_head
 from webhook.diagnostics.container_faults import (
-    Fault,
+    ContainerFault,
     fault_of,
     find_end_fault,
     find_start_fault,
@@ -27,7 +27,7 @@ from webhook.diagnostics.diagnosis import (
     WARNING,
     Begin,
     Diagnosis,
-    Event,
+    EventRule,
     Symptom,
     earliest,
     latest,
@@ -51,16 +51,16 @@ _EVICTED: Final = (
 _SCHEDULER: Final = "default-scheduler"
 _UNSTEADY: Final = "it becomes ready and unready again within a minute"
 _STUCK: Final = frozenset({"Deferred", "Infeasible"})
-_WAITING: Final = Event("PodGroupWaiting", shared=True)
+_WAITING: Final = EventRule("PodGroupWaiting", shared=True)
 
 
 class PodSet(Struct, frozen=True):
     """Pods that share a message: those of a replica, the head, or those without an identity."""
 
-    cluster: Cluster
+    cluster: AssignedCluster
     called: str
     pods: list[LivePod]
-    replica: Replica | None = None
+    replica: AssignedReplica | None = None
 
     def sorted_by(self, words: Callable[[LivePod], str]) -> Iterator[tuple[str, "PodSet"]]:
         """Yield the pods by the text that `words` returns, without those for which it is empty."""
@@ -72,10 +72,10 @@ class PodSet(Struct, frozen=True):
             yield key, structs.replace(self, pods=pods)
 
     def by_fault(
-        self, fault_in: Callable[[LivePod], Fault | None]
-    ) -> Iterator[tuple[Fault, "PodSet"]]:
+        self, fault_in: Callable[[LivePod], ContainerFault | None]
+    ) -> Iterator[tuple[ContainerFault, "PodSet"]]:
         """Yield the pods by the cause of the fault that `fault_in` returns, with the first one."""
-        faults: dict[str, tuple[Fault, list[LivePod]]] = {}
+        faults: dict[str, tuple[ContainerFault, list[LivePod]]] = {}
         for pod in self.pods:
             if (fault := fault_in(pod)) is not None:
                 faults.setdefault(fault.cause, (fault, []))[1].append(pod)
@@ -124,7 +124,7 @@ class PodSet(Struct, frozen=True):
         )
 
 
-def parties(cluster: Cluster) -> Iterator[PodSet]:
+def parties(cluster: AssignedCluster) -> Iterator[PodSet]:
     """Yield all live pods of a RayCluster, each in one set."""
     if cluster.heads:
         yield PodSet(cluster, "the head", cluster.heads)
@@ -271,7 +271,7 @@ def node_drained(party: PodSet) -> Iterator[Symptom]:
         )
 
 
-def lost_node(cluster: Cluster, pod: LivePod) -> str:
+def lost_node(cluster: AssignedCluster, pod: LivePod) -> str:
     """Return the node of a pod if it is not ready for a minute, or was deleted; otherwise an empty
     text.
     """
@@ -297,7 +297,7 @@ def container_waits(party: PodSet) -> Iterator[Symptom]:
     https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/#container-states
     """
 
-    def fault_in(pod: LivePod) -> Fault | None:
+    def fault_in(pod: LivePod) -> ContainerFault | None:
         fault = _find_fault(party.cluster, pod)
         if fault is None or lost_node(party.cluster, pod):
             return None
@@ -316,7 +316,7 @@ def container_waits(party: PodSet) -> Iterator[Symptom]:
         yield structs.replace(symptom, cause=fault.cause, until=fault.until)
 
 
-def _find_fault(cluster: Cluster, pod: LivePod) -> Fault | None:
+def _find_fault(cluster: AssignedCluster, pod: LivePod) -> ContainerFault | None:
     """Return why the containers of a pod do not run, by their states, otherwise by its events."""
     fault = fault_of(pod, cluster.now)
     if fault is not None or pod.ready:
@@ -485,7 +485,7 @@ def _scheduler(pod: LivePod) -> str:
     return message or "the scheduler gives no reason"
 
 
-def _end(pod: LivePod) -> Fault | None:
+def _end(pod: LivePod) -> ContainerFault | None:
     """Return why a pod has ended; None if it has not."""
     if not pod.ended:
         return None
@@ -496,9 +496,9 @@ def _end(pod: LivePod) -> Fault | None:
             f"{status.reason}, {status.message}" if status.message.strip() else status.reason
         )
         remedy = next((advice for part, advice in _EVICTED if part in message), "")
-        return Fault(status.reason, message, remedy, command)
+        return ContainerFault(status.reason, message, remedy, command)
     every = [*(status.container_statuses or ()), *(status.init_container_statuses or ())]
-    return find_end_fault(pod, every) or Fault(status.phase, status.phase, "", command)
+    return find_end_fault(pod, every) or ContainerFault(status.phase, status.phase, "", command)
 
 
 def _find_end_time(pod: LivePod) -> float | None:
@@ -508,7 +508,7 @@ def _find_end_time(pod: LivePod) -> float | None:
     return _unready_since(pod) if last is None else last
 
 
-def _unready(party: PodSet, pod: LivePod) -> Fault | None:
+def _unready(party: PodSet, pod: LivePod) -> ContainerFault | None:
     """Return why a pod on a node is not ready; None if it is or another diagnosis reports it."""
     if pod.ended or pod.unscheduled or lost_node(party.cluster, pod):
         return None
@@ -523,7 +523,7 @@ def _unready(party: PodSet, pod: LivePod) -> Fault | None:
     return structs.replace(fault, until=_steady_at(pod.condition("Ready")))
 
 
-def _start_fault(cluster: Cluster, pod: LivePod) -> Fault | None:
+def _start_fault(cluster: AssignedCluster, pod: LivePod) -> ContainerFault | None:
     """Return why a pod on a node has not become ready; None if it waits for the head."""
     sidecars = {
         container.name
@@ -571,7 +571,7 @@ def _unready_since(pod: LivePod) -> float | None:
     return pod.created if last is None else last
 
 
-def _unsteady_since(cluster: Cluster, pod: LivePod) -> float | None:
+def _unsteady_since(cluster: AssignedCluster, pod: LivePod) -> float | None:
     """Return since when a pod that Ray needs to be ready has not been ready for a minute."""
     if is_ready(pod) and not pod.ready:
         return None
@@ -584,7 +584,7 @@ def _steady_at(ready: Condition | None) -> float | None:
     return None if since is None else since + STEADY_SECONDS
 
 
-def _late_since(cluster: Cluster, pod: LivePod) -> float | None:
+def _late_since(cluster: AssignedCluster, pod: LivePod) -> float | None:
     """Return since when a pod on a node could have become ready: workers wait for the head."""
     unsteady = _unsteady_since(cluster, pod)
     begun = _unready_since(pod) if unsteady is None else unsteady
@@ -614,16 +614,16 @@ def _times(found: PodSet, kind: str) -> Iterator[float | None]:
 
 
 PODS: Final = (
-    Diagnosis(pod_pending, ERROR, 60, Event("PodPending", 600.0, shared=True)),
+    Diagnosis(pod_pending, ERROR, 60, EventRule("PodPending", 600.0, shared=True)),
     Diagnosis(pod_gated, WARNING, 60),
     Diagnosis(gate_remains, ERROR, 900),
-    Diagnosis(node_lost, ERROR, 60, Event("NodeLost", shared=True)),
+    Diagnosis(node_lost, ERROR, 60, EventRule("NodeLost", shared=True)),
     Diagnosis(node_drained, INFO),
     Diagnosis(container_waits, ERROR, 60),
     Diagnosis(pod_ended, ERROR, 60),
     Diagnosis(pod_not_ready, ERROR, 900),
     Diagnosis(podgroup_missing, ERROR, 30, _WAITING),
     Diagnosis(podgroup_waits, ERROR, 120, _WAITING),
-    Diagnosis(resize_stuck, WARNING, 120, Event("PodResizeStuck", 600.0, shared=True)),
-    Diagnosis(resize_failed, WARNING, event=Event("PodResizeFailed", shared=True)),
+    Diagnosis(resize_stuck, WARNING, 120, EventRule("PodResizeStuck", 600.0, shared=True)),
+    Diagnosis(resize_failed, WARNING, event=EventRule("PodResizeFailed", shared=True)),
 )

@@ -9,16 +9,16 @@ import msgspec
 from webhook.api import names
 from webhook.api.formats import in_line
 from webhook.api.times import seconds_of
-from webhook.diagnostics.assigned_pods import Cluster, is_head, newest
+from webhook.diagnostics.assigned_pods import AssignedCluster, is_head, newest
 from webhook.diagnostics.container_faults import end_fault, is_ready
 from webhook.diagnostics.diagnosis import (
     ERROR,
     INFO,
     WARNING,
     Begin,
-    Change,
+    ChangingCommand,
     Diagnosis,
-    Event,
+    EventRule,
     Symptom,
     begun,
     earliest,
@@ -78,7 +78,7 @@ names. KubeRay may escape quotes.
 _OUT_OF_SERVICE: Final = "node.kubernetes.io/out-of-service=nodeshutdown:NoExecute"
 
 
-def pod_refused(cluster: Cluster) -> Iterator[Symptom]:
+def pod_refused(cluster: AssignedCluster) -> Iterator[Symptom]:
     """A RayCluster with a pod that the API server rejects.
 
     The message is that of the rejection, by this webhook, another one, or a quota. Before that,
@@ -115,7 +115,7 @@ def pod_refused(cluster: Cluster) -> Iterator[Symptom]:
     )
 
 
-def head_missing(cluster: Cluster) -> Iterator[Symptom]:
+def head_missing(cluster: AssignedCluster) -> Iterator[Symptom]:
     """A RayCluster without a head.
 
     Its workers wait for the head before they start. The problem begins with the deletion or the end
@@ -133,7 +133,7 @@ def head_missing(cluster: Cluster) -> Iterator[Symptom]:
         )
 
 
-def _find_head_loss(cluster: Cluster) -> Begin:
+def _find_head_loss(cluster: AssignedCluster) -> Begin:
     """Return when the head of a RayCluster was lost."""
     prefix, meta = pod_prefix(cluster.name, None), cluster.live.metadata
     # The head may have a name without a suffix.
@@ -147,7 +147,7 @@ def _find_head_loss(cluster: Cluster) -> Begin:
     return begun((*ends, *leaving), (meta.created, meta.edited, resumed, unready))
 
 
-def several_heads(cluster: Cluster) -> Iterator[Symptom]:
+def several_heads(cluster: AssignedCluster) -> Iterator[Symptom]:
     """A RayCluster with more than one head.
 
     Somebody created or relabelled a pod: KubeRay creates one head only, and neither creates nor
@@ -165,7 +165,7 @@ def several_heads(cluster: Cluster) -> Iterator[Symptom]:
         )
 
 
-def head_restarted(cluster: Cluster) -> Iterator[Symptom]:
+def head_restarted(cluster: AssignedCluster) -> Iterator[Symptom]:
     """A RayCluster whose head restarted while its workers ran, without fault tolerance of the GCS.
 
     The GCS had the actors, jobs and placement groups in the memory of the head: they are lost, and
@@ -216,7 +216,7 @@ def _ray_began(pod: LivePod) -> float | None:
     return pod.created if started is None else started
 
 
-def headless_service_missing(cluster: Cluster) -> Iterator[Symptom]:
+def headless_service_missing(cluster: AssignedCluster) -> Iterator[Symptom]:
     """A RayCluster without the Service that resolves the names of its hosts.
 
     KubeRay 1.4 and later create `<cluster>-headless` if a group has several hosts; earlier releases
@@ -234,11 +234,11 @@ def headless_service_missing(cluster: Cluster) -> Iterator[Symptom]:
                 "create it, if KubeRay does not",
                 f"kubectl get services -n {cluster.namespace}",
                 Begin(None, newest(cluster.pods)),
-                change=Change(_create(cluster, service), f"creates the service {service}"),
+                change=ChangingCommand(_create(cluster, service), f"creates the service {service}"),
             )
 
 
-def _create(cluster: Cluster, name: str) -> str:
+def _create(cluster: AssignedCluster, name: str) -> str:
     """Return the command that creates the Service as KubeRay would."""
     selector = {names.LABEL_CLUSTER: cluster.name, names.LABEL_NODE_TYPE: names.NODE_TYPE_WORKER}
     change = {"spec": {"publishNotReadyAddresses": True, "selector": {"app": None, **selector}}}
@@ -250,7 +250,7 @@ def _create(cluster: Cluster, name: str) -> str:
     )
 
 
-def pod_without_group(cluster: Cluster) -> Iterator[Symptom]:
+def pod_without_group(cluster: AssignedCluster) -> Iterator[Symptom]:
     """Worker pods whose group was removed from the RayCluster or renamed.
 
     KubeRay no longer manages them: they keep running, occupy their devices, and are not replaced.
@@ -283,7 +283,7 @@ def pod_without_group(cluster: Cluster) -> Iterator[Symptom]:
         )
 
 
-def pod_stuck_terminating(cluster: Cluster) -> Iterator[Symptom]:
+def pod_stuck_terminating(cluster: AssignedCluster) -> Iterator[Symptom]:
     """Pods that are still Terminating after their grace period.
 
     kubelet has not reported the end of their containers, as on a lost node, or a finalizer blocks
@@ -313,7 +313,7 @@ def pod_stuck_terminating(cluster: Cluster) -> Iterator[Symptom]:
         )
 
 
-def _stuck(cluster: Cluster) -> dict[tuple[str, tuple[str, ...]], list[LivePod]]:
+def _stuck(cluster: AssignedCluster) -> dict[tuple[str, tuple[str, ...]], list[LivePod]]:
     """Return the pods whose grace period is over, by node and finalizers."""
     stuck_pods: dict[tuple[str, tuple[str, ...]], list[LivePod]] = {}
     for pod in cluster.leaving:
@@ -323,7 +323,7 @@ def _stuck(cluster: Cluster) -> dict[tuple[str, tuple[str, ...]], list[LivePod]]
     return stuck_pods
 
 
-def being_deleted(cluster: Cluster) -> Iterator[Symptom]:
+def being_deleted(cluster: AssignedCluster) -> Iterator[Symptom]:
     """A RayCluster that is being deleted.
 
     KubeRay only removes its own finalizer. The pods are deleted after the RayCluster, or before it
@@ -338,7 +338,7 @@ def being_deleted(cluster: Cluster) -> Iterator[Symptom]:
     )
 
 
-def deletion_held(cluster: Cluster) -> Iterator[Symptom]:
+def deletion_held(cluster: AssignedCluster) -> Iterator[Symptom]:
     """A RayCluster whose deletion is blocked by a finalizer.
 
     The RayCluster exists until each finalizer is removed by the component that added it: KubeRay
@@ -366,7 +366,7 @@ def deletion_held(cluster: Cluster) -> Iterator[Symptom]:
         )
 
 
-def ignored(cluster: Cluster) -> Iterator[Symptom]:
+def ignored(cluster: AssignedCluster) -> Iterator[Symptom]:
     """A RayCluster that the webhook ignores.
 
     The RayCluster or its namespace has the label `admission.ray.io/ignore: "true"`, or the
@@ -396,7 +396,7 @@ def ignored(cluster: Cluster) -> Iterator[Symptom]:
         )
 
 
-def not_read(cluster: Cluster) -> Iterator[Symptom]:
+def not_read(cluster: AssignedCluster) -> Iterator[Symptom]:
     """A RayCluster that is too large for the webhook to read.
 
     A RayCluster of more than 384 KiB would delay all other reviews, so only its name, its exemption
@@ -420,11 +420,11 @@ CLUSTER: Final = (
     Diagnosis(head_missing, ERROR, 60),
     Diagnosis(several_heads, ERROR, 60),
     Diagnosis(head_restarted, ERROR),
-    Diagnosis(headless_service_missing, ERROR, 30, Event("HeadlessServiceMissing", 120.0)),
+    Diagnosis(headless_service_missing, ERROR, 30, EventRule("HeadlessServiceMissing", 120.0)),
     Diagnosis(pod_without_group, WARNING),
     Diagnosis(ignored, INFO),
 )
-LEAVING: Final = (Diagnosis(pod_stuck_terminating, ERROR, 60, Event("PodStuckTerminating")),)
+LEAVING: Final = (Diagnosis(pod_stuck_terminating, ERROR, 60, EventRule("PodStuckTerminating")),)
 DELETION: Final = (
     Diagnosis(being_deleted, INFO),
     Diagnosis(deletion_held, ERROR, 600),

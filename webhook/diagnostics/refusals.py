@@ -6,7 +6,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from webhook.diagnostics.assigned_pods import Cluster
+from webhook.diagnostics.assigned_pods import AssignedCluster
 from webhook.diagnostics.container_faults import is_ready
 from webhook.diagnostics.diagnosis import earliest, latest
 from webhook.groups.naming import pod_prefix
@@ -34,7 +34,7 @@ class Refusal(Struct, frozen=True):
     until: float | None = None
 
 
-def last_refusal(cluster: Cluster) -> Refusal | None:
+def last_refusal(cluster: AssignedCluster) -> Refusal | None:
     """Return the last rejection, unless all pods exist, or pods were created and remained since.
 
     KubeRay deletes an incomplete replica and creates it again, so that the creation of a pod alone
@@ -58,7 +58,7 @@ def last_refusal(cluster: Cluster) -> Refusal | None:
     )
 
 
-def _open(cluster: Cluster) -> Iterator[tuple[float, LiveEvent]]:
+def _open(cluster: AssignedCluster) -> Iterator[tuple[float, LiveEvent]]:
     """Yield the rejections since the last pod of the same group that remained, by their times."""
     since = cluster.now - _FRESH_SECONDS
     events = cluster.objects.events.of(cluster.facts.uid)
@@ -70,7 +70,7 @@ def _open(cluster: Cluster) -> Iterator[tuple[float, LiveEvent]]:
             yield last, event
 
 
-def _remaining(cluster: Cluster) -> frozenset[str | None]:
+def _remaining(cluster: AssignedCluster) -> frozenset[str | None]:
     """Return the uids of the pods that KubeRay does not delete again."""
     settled = cluster.now - _SETTLED_SECONDS
     complete = (
@@ -88,7 +88,7 @@ def _remaining(cluster: Cluster) -> frozenset[str | None]:
     return frozenset((*complete, *old))
 
 
-def _pods(cluster: Cluster, event: LiveEvent) -> list[LivePod]:
+def _pods(cluster: AssignedCluster, event: LiveEvent) -> list[LivePod]:
     """Return the pods of the group whose pod was rejected, or of all groups if the message does
     not contain the group.
     """
@@ -100,7 +100,7 @@ def _pods(cluster: Cluster, event: LiveEvent) -> list[LivePod]:
     return list(cluster.pods)
 
 
-def _has_all_pods(cluster: Cluster) -> bool:
+def _has_all_pods(cluster: AssignedCluster) -> bool:
     return bool(cluster.heads) and all(
         len(group.replicas) >= group.desired
         and not any(replica.missing for replica in group.replicas)

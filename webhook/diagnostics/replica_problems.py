@@ -8,14 +8,20 @@ from typing import Final
 from webhook.api import names
 from webhook.api.formats import shorten
 from webhook.api.times import seconds_of
-from webhook.diagnostics.assigned_pods import Cluster, Group, Replica, asks_for_tpu, newest
+from webhook.diagnostics.assigned_pods import (
+    AssignedCluster,
+    AssignedGroup,
+    AssignedReplica,
+    asks_for_tpu,
+    newest,
+)
 from webhook.diagnostics.diagnosis import (
     ERROR,
     INFO,
     WARNING,
     Begin,
     Diagnosis,
-    Event,
+    EventRule,
     Symptom,
     begun,
     deletion_of_pods,
@@ -31,7 +37,7 @@ _PREEMPTION: Final = "PreemptionByScheduler"
 """https://kubernetes.io/docs/concepts/workloads/pods/disruptions/#pod-disruption-conditions"""
 
 
-def host_missing(group: Group) -> Iterator[Symptom]:
+def host_missing(group: AssignedGroup) -> Iterator[Symptom]:
     """A replica with missing hosts.
 
     All hosts of a replica work together: while a host is missing, the others wait for it. The
@@ -58,7 +64,7 @@ def host_missing(group: Group) -> Iterator[Symptom]:
             )
 
 
-def _remedy_of_loss(replica: Replica, missing: list[int], preempted: str) -> str:
+def _remedy_of_loss(replica: AssignedReplica, missing: list[int], preempted: str) -> str:
     if preempted:
         return "raise the priority of the pod template, or add capacity"
     leaving = replica.group.deleted.get((replica.index, replica.name), {})
@@ -71,7 +77,7 @@ def _remedy_of_loss(replica: Replica, missing: list[int], preempted: str) -> str
     )
 
 
-def _find_preemption_reasons(group: Group) -> dict[tuple[int, str, int], str]:
+def _find_preemption_reasons(group: AssignedGroup) -> dict[tuple[int, str, int], str]:
     """Return why the scheduler preempts pods that are being deleted, by identity."""
     reasons = {}
     for identity, pod in group.leaving:
@@ -81,7 +87,7 @@ def _find_preemption_reasons(group: Group) -> dict[tuple[int, str, int], str]:
     return reasons
 
 
-def _lost(replica: Replica, missing: list[int]) -> Begin:
+def _lost(replica: AssignedReplica, missing: list[int]) -> Begin:
     """Return when the first of the missing hosts was lost.
 
     Events do not contain the host of a pod. If the number of ended pods of the group differs from
@@ -101,7 +107,7 @@ def _lost(replica: Replica, missing: list[int]) -> Begin:
     return Begin(min(times, default=None), replica.newest)
 
 
-def replica_missing(group: Group) -> Iterator[Symptom]:
+def replica_missing(group: AssignedGroup) -> Iterator[Symptom]:
     """A group with fewer replicas than desired.
 
     KubeRay has not created their pods, or the API server has rejected them.
@@ -128,7 +134,7 @@ def replica_missing(group: Group) -> Iterator[Symptom]:
     )
 
 
-def replica_beyond_desired(group: Group) -> Iterator[Symptom]:
+def replica_beyond_desired(group: AssignedGroup) -> Iterator[Symptom]:
     """A group with more replicas than desired.
 
     They occupy devices that are not requested. With autoscaling, KubeRay deletes only the pods that
@@ -155,7 +161,7 @@ def replica_beyond_desired(group: Group) -> Iterator[Symptom]:
     )
 
 
-def autoscaler_at_maximum(group: Group) -> Iterator[Symptom]:
+def autoscaler_at_maximum(group: AssignedGroup) -> Iterator[Symptom]:
     """A worker group that has reached `maxReplicas`.
 
     The autoscaler adds no more replicas, and tasks and actors that need more workers wait.
@@ -176,7 +182,7 @@ def autoscaler_at_maximum(group: Group) -> Iterator[Symptom]:
         )
 
 
-def identity_held_twice(group: Group) -> Iterator[Symptom]:
+def identity_held_twice(group: AssignedGroup) -> Iterator[Symptom]:
     """Two pods with one identity.
 
     Both act as the same host under the same name: peers of one reach the other, and the job hangs
@@ -184,7 +190,7 @@ def identity_held_twice(group: Group) -> Iterator[Symptom]:
 
     https://github.com/GoogleCloudPlatform/ai-on-gke/issues/858
     """
-    by_index: dict[int, list[Replica]] = {}
+    by_index: dict[int, list[AssignedReplica]] = {}
     for replica in group.replicas:
         by_index.setdefault(replica.index, []).append(replica)
     for index, replicas in by_index.items():
@@ -292,7 +298,7 @@ def hosts_changed(expected: Expected) -> Iterator[Symptom]:
     )
 
 
-def _is_newer_than_spec(replica: Replica) -> bool:
+def _is_newer_than_spec(replica: AssignedReplica) -> bool:
     """Return whether all pods of a replica are newer than the last change of the RayCluster's spec,
     so that recreated pods would get the same values.
     """
@@ -301,7 +307,7 @@ def _is_newer_than_spec(replica: Replica) -> bool:
     return edited is not None and all(time is not None and time > edited for time in created)
 
 
-def slice_left_out(group: Group) -> Iterator[Symptom]:
+def slice_left_out(group: AssignedGroup) -> Iterator[Symptom]:
     """A slice of a multi-slice job with an id, or a number of slices, that does not fit the job.
 
     The id of a slice is the index of its replica. After a scale-down KubeRay may leave replicas
@@ -341,18 +347,18 @@ def slice_left_out(group: Group) -> Iterator[Symptom]:
         )
 
 
-def _slices(cluster: Cluster) -> int:
+def _slices(cluster: AssignedCluster) -> int:
     """Return the number of slices of a job over several TPU slices, counted once for all groups."""
     if cluster.slices is None:
         cluster.slices = sum(group.desired for group in cluster.groups if _in_slice_job(group))
     return cluster.slices
 
 
-def _in_slice_job(group: Group) -> bool:
+def _in_slice_job(group: AssignedGroup) -> bool:
     return bool(group.replicas) and _numbers_of_slices(group.replicas[0]) is not None
 
 
-def _numbers_of_slices(replica: Replica) -> list[str] | None:
+def _numbers_of_slices(replica: AssignedReplica) -> list[str] | None:
     """Return the numbers of slices set in the pods of a replica; None if it is not part of a job
     over several TPU slices.
     """
@@ -396,7 +402,7 @@ def hostname_differs(expected: Expected) -> Iterator[Symptom]:
     )
 
 
-def _differing(replica: Replica, found: list[Difference], why: str) -> Iterator[Symptom]:
+def _differing(replica: AssignedReplica, found: list[Difference], why: str) -> Iterator[Symptom]:
     if not found:
         return
     first = found[0]
@@ -414,7 +420,7 @@ def _differing(replica: Replica, found: list[Difference], why: str) -> Iterator[
     )
 
 
-def pod_without_identity(group: Group) -> Iterator[Symptom]:
+def pod_without_identity(group: AssignedGroup) -> Iterator[Symptom]:
     """A worker pod without an identity.
 
     The pod was created while the webhook was unavailable or not called for it, and has no labels
@@ -507,15 +513,15 @@ GROUP: Final = (
     Diagnosis(replica_missing, ERROR, 60),
     Diagnosis(replica_beyond_desired, WARNING, 120),
     Diagnosis(autoscaler_at_maximum, INFO),
-    Diagnosis(identity_held_twice, ERROR, 10, Event("IdentityHeldTwice")),
-    Diagnosis(pod_without_identity, ERROR, event=Event("PodWithoutIdentity")),
+    Diagnosis(identity_held_twice, ERROR, 10, EventRule("IdentityHeldTwice")),
+    Diagnosis(pod_without_identity, ERROR, event=EventRule("PodWithoutIdentity")),
     Diagnosis(slice_left_out, ERROR),
-    Diagnosis(host_missing, ERROR, 30, Event("HostMissing", 120.0)),
+    Diagnosis(host_missing, ERROR, 30, EventRule("HostMissing", 120.0)),
 )
 REPLICA: Final = (
-    Diagnosis(replica_split, ERROR, event=Event("ReplicaSplit")),
+    Diagnosis(replica_split, ERROR, event=EventRule("ReplicaSplit")),
     Diagnosis(hosts_changed, ERROR),
-    Diagnosis(worker_id_differs, ERROR, event=Event("WorkerIdDiffers")),
-    Diagnosis(hostname_differs, ERROR, event=Event("HostnameDiffers")),
-    Diagnosis(host_restarted, ERROR, event=Event("HostRestarted")),
+    Diagnosis(worker_id_differs, ERROR, event=EventRule("WorkerIdDiffers")),
+    Diagnosis(hostname_differs, ERROR, event=EventRule("HostnameDiffers")),
+    Diagnosis(host_restarted, ERROR, event=EventRule("HostRestarted")),
 )

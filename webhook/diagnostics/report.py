@@ -26,7 +26,7 @@ LEAVING: Final = "leaving"
 ReplicaState = Literal["complete", "coming", "waits", "missing", "leaving"]
 
 
-class Host(Struct, frozen=True, omit_defaults=True, gc=False):
+class HostReport(Struct, frozen=True, omit_defaults=True, gc=False):
     """A host: its state, pods (several if they share its identity), node, and creation time."""
 
     index: int
@@ -36,7 +36,7 @@ class Host(Struct, frozen=True, omit_defaults=True, gc=False):
     since: float | None = None
 
 
-class Replica(Struct, frozen=True, omit_defaults=True, gc=False):
+class ReplicaReport(Struct, frozen=True, omit_defaults=True, gc=False):
     """A replica. A missing replica has no index.
 
     `complete`: all hosts are ready. `coming`: starting, without problems. `waits`: has problems.
@@ -46,7 +46,7 @@ class Replica(Struct, frozen=True, omit_defaults=True, gc=False):
     index: int | None
     name: str
     state: ReplicaState
-    hosts: tuple[Host, ...]
+    hosts: tuple[HostReport, ...]
     since: float | None = None
 
     @property
@@ -54,7 +54,7 @@ class Replica(Struct, frozen=True, omit_defaults=True, gc=False):
         return sum(host.state == READY for host in self.hosts)
 
 
-class Group(Struct, rename="camel", frozen=True, omit_defaults=True, gc=False):
+class GroupReport(Struct, rename="camel", frozen=True, omit_defaults=True, gc=False):
     """A worker group. `withoutIdentity`: pods without one. `maxDisrupted`: how many replicas
     evictions may disrupt at once. `waiting`: the complete replicas on cordoned nodes, if no more
     may be disrupted.
@@ -63,7 +63,7 @@ class Group(Struct, rename="camel", frozen=True, omit_defaults=True, gc=False):
     name: str
     hosts: int
     desired: int
-    replicas: tuple[Replica, ...]
+    replicas: tuple[ReplicaReport, ...]
     without_identity: tuple[str, ...] = ()
     max_disrupted: int | None = None
     waiting: tuple[int, ...] = ()
@@ -89,11 +89,11 @@ class Group(Struct, rename="camel", frozen=True, omit_defaults=True, gc=False):
         return f"{summary}; {waits} {indices} on cordoned nodes cannot be evicted yet"
 
     @property
-    def every_host(self) -> tuple[Host, ...]:
+    def every_host(self) -> tuple[HostReport, ...]:
         return tuple(host for replica in self.replicas for host in replica.hosts)
 
 
-class PodGroup(Struct, frozen=True, omit_defaults=True, gc=False):
+class PodGroupReport(Struct, frozen=True, omit_defaults=True, gc=False):
     """A PodGroup that pods of a RayCluster refer to: `pods` of them, of which `needed` have to be
     scheduled at once. `waits`: a pod has no node. `reason`: why, by its conditions.
     """
@@ -116,7 +116,7 @@ class PodGroup(Struct, frozen=True, omit_defaults=True, gc=False):
         return f"{self.name}: {state}, {format_count(self.pods, 'pod')}{needs}{why}"
 
 
-class Cluster(Struct, rename="camel", frozen=True, omit_defaults=True, gc=False):
+class RayClusterReport(Struct, rename="camel", frozen=True, omit_defaults=True, gc=False):
     """A RayCluster. The head is a group of one replica with one host.
 
     `failure`: the type of the internal error for which it could not be examined; other fields are
@@ -126,12 +126,12 @@ class Cluster(Struct, rename="camel", frozen=True, omit_defaults=True, gc=False)
 
     namespace: str
     name: str
-    head: Host
-    groups: tuple[Group, ...]
+    head: HostReport
+    groups: tuple[GroupReport, ...]
     problems: tuple[Problem, ...] = ()
     suspended: bool = False
     leaving: int = 0
-    pod_groups: tuple[PodGroup, ...] = ()
+    pod_groups: tuple[PodGroupReport, ...] = ()
     uid: str = ""
     deleting: bool = False
     failure: str = ""
@@ -185,7 +185,7 @@ class ClusterReport(Struct, frozen=True, omit_defaults=True, gc=False):
     """
 
     now: float
-    clusters: tuple[Cluster, ...]
+    clusters: tuple[RayClusterReport, ...]
     problems: tuple[Problem, ...] = ()
     unread: dict[str, str] = {}
 

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from webhook.diagnostics.container_faults import Fault
+from webhook.diagnostics.container_faults import ContainerFault
 from webhook.diagnostics.messages import format_names, show
 from webhook.objects.live_objects import LivePod
 
@@ -37,13 +37,15 @@ _NODES: Final = "kubectl get nodes"
 _COLUMNS: Final = f"{_NODES} -o custom-columns=NAME:.metadata.name"
 
 
-def scheduler_fault(pod: LivePod, words: str) -> Fault:
+def scheduler_fault(pod: LivePod, words: str) -> ContainerFault:
     """Return the fault in the scheduler's message for a pod. The first part with a remedy counts:
     claims come before nodes, and what keeps a pod from the nodes for it before the other nodes.
     """
     for kind, remedy, command in _faults(pod, words):
-        return Fault(kind, words, remedy, command)
-    return Fault("", words, "add nodes that fit, or free some; the pod's events have more", "")
+        return ContainerFault(kind, words, remedy, command)
+    return ContainerFault(
+        "", words, "add nodes that fit, or free some; the pod's events have more", ""
+    )
 
 
 def _faults(pod: LivePod, words: str) -> Iterator[tuple[str, str, str]]:

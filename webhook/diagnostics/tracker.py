@@ -7,7 +7,7 @@ from typing import Final, Literal, NamedTuple
 from msgspec import Struct, field, structs
 
 from webhook.diagnostics import report
-from webhook.diagnostics.diagnosis import Event, Problem
+from webhook.diagnostics.diagnosis import EventRule, Problem
 from webhook.diagnostics.examination import DIAGNOSES
 from webhook.diagnostics.messages import others
 
@@ -18,7 +18,7 @@ NOTE_MAX: Final = 1024
 
 https://github.com/kubernetes/api/blob/master/events/v1/types.go
 """
-_EVENTS: Final[Mapping[str, Event]] = {
+_EVENTS: Final[Mapping[str, EventRule]] = {
     diagnosis.id: diagnosis.event for diagnosis in DIAGNOSES if diagnosis.event is not None
 }
 """The events of diagnoses, by id."""
@@ -28,7 +28,7 @@ RESOLVED: Final = "Resolved"
 """Suffix of the reason of an event that reports the end of a problem."""
 
 
-class Key(NamedTuple):
+class SeriesKey(NamedTuple):
     """Identity of a series of events: RayCluster, replica or other object, and reason."""
 
     uid: str
@@ -42,7 +42,7 @@ class Key(NamedTuple):
 class EventRequest(Struct, frozen=True):
     """An event to record on a RayCluster."""
 
-    key: Key
+    key: SeriesKey
     kind: Kind
     namespace: str
     cluster: str
@@ -86,10 +86,10 @@ Place = tuple[str, str, str]
 class Tracker(Struct):
     """Keeps the beginnings of problems from report to report."""
 
-    affected: dict[Key, float] = field(default_factory=dict)
-    series: dict[Key, Key] = field(default_factory=dict)
+    affected: dict[SeriesKey, float] = field(default_factory=dict)
+    series: dict[SeriesKey, SeriesKey] = field(default_factory=dict)
     """The series of each reported replica and reason."""
-    open: dict[Key, EventRequest] = field(default_factory=dict)
+    open: dict[SeriesKey, EventRequest] = field(default_factory=dict)
     """The events of the previous report, by series."""
     incomplete: dict[Place, float] = field(default_factory=dict)
     complete: set[Place] | None = None
@@ -120,7 +120,7 @@ class Tracker(Struct):
 
     def _wrong(self, cluster_report: report.ClusterReport) -> Iterator[EventRequest]:
         """Yield an event for each series of problems that have lasted long enough."""
-        problems_by_key: dict[Key, tuple[report.Cluster, Problem]] = {}
+        problems_by_key: dict[SeriesKey, tuple[report.RayClusterReport, Problem]] = {}
         for cluster in cluster_report.clusters:
             names: dict[tuple[str, int | None], str] = {
                 (group.name, replica.index): _describe_replica(replica)
@@ -132,7 +132,7 @@ class Tracker(Struct):
                 event = _EVENTS.get(problem.id)
                 if event is not None:
                     replica = names.get((problem.group, problem.replica), "")
-                    key = Key(cluster.uid, (problem.group, replica), event.reason)
+                    key = SeriesKey(cluster.uid, (problem.group, replica), event.reason)
                     problems_by_key.setdefault(key, (cluster, problem))
         self.affected = {key: self.affected.get(key, cluster_report.now) for key in problems_by_key}
         lasting_problems = {
@@ -149,7 +149,7 @@ class Tracker(Struct):
             key: _of_group(key) if _EVENTS[problem.id].shared else series_of[key]
             for key, (_, problem) in lasting_problems.items()
         }
-        by_series: dict[Key, list[tuple[report.Cluster, Problem]]] = {}
+        by_series: dict[SeriesKey, list[tuple[report.RayClusterReport, Problem]]] = {}
         for key, lasting_problem in lasting_problems.items():
             by_series.setdefault(self.series[key], []).append(lasting_problem)
         old_notices, self.open = self.open, {}
@@ -174,7 +174,9 @@ class Tracker(Struct):
         """
         old_complete, self.complete = self.complete, set()
         old_incomplete, self.incomplete = self.incomplete, {}
-        done: dict[Key, tuple[report.Cluster, report.Group, report.Replica]] = {}
+        done: dict[
+            SeriesKey, tuple[report.RayClusterReport, report.GroupReport, report.ReplicaReport]
+        ] = {}
         for cluster in cluster_report.clusters:
             for group in cluster.groups:
                 for replica in group.replicas:
@@ -186,14 +188,21 @@ class Tracker(Struct):
                             and place not in old_complete
                             and group.hosts > 1
                         ):
-                            done[Key(cluster.uid, place[1:], COMPLETE)] = cluster, group, replica
+                            done[SeriesKey(cluster.uid, place[1:], COMPLETE)] = (
+                                cluster,
+                                group,
+                                replica,
+                            )
                     elif replica.state != report.LEAVING:
                         # After a restart of this process, the pods show better since when a replica
                         # is incomplete.
                         since = replica.since if old_complete is None else None
                         begun = old_incomplete.get(place, since or cluster_report.now)
                         self.incomplete.setdefault(place, begun)
-        by_series: dict[Key, list[tuple[report.Cluster, report.Group, report.Replica]]] = {}
+        by_series: dict[
+            SeriesKey,
+            list[tuple[report.RayClusterReport, report.GroupReport, report.ReplicaReport]],
+        ] = {}
         for key, series in _at_once(done).items():
             by_series.setdefault(series, []).append(done[key])
         for series, ((cluster, group, replica), *other_entries) in by_series.items():
@@ -203,7 +212,7 @@ class Tracker(Struct):
             )
             yield EventRequest(series, "Normal", cluster.namespace, cluster.name, note)
 
-    def _tallies(self, cluster: report.Cluster) -> Iterator[Tally]:
+    def _tallies(self, cluster: report.RayClusterReport) -> Iterator[Tally]:
         without_identity = Counter[str]()
         for problem in cluster.problems:
             if problem.id == "pod-without-identity":
@@ -211,7 +220,9 @@ class Tracker(Struct):
         for group in cluster.groups:
             yield self._tally(cluster, group, without_identity[group.name])
 
-    def _tally(self, cluster: report.Cluster, group: report.Group, without_identity: int) -> Tally:
+    def _tally(
+        self, cluster: report.RayClusterReport, group: report.GroupReport, without_identity: int
+    ) -> Tally:
         times = [
             since
             for replica in group.replicas
@@ -235,25 +246,25 @@ def _build_resolved_event(notice: EventRequest) -> EventRequest:
     return structs.replace(notice, key=key, kind="Normal", note=note)
 
 
-def _of_group(key: Key) -> Key:
+def _of_group(key: SeriesKey) -> SeriesKey:
     return key._replace(place=(key.place[0], ""))
 
 
-def _at_once(keys: Iterable[Key]) -> dict[Key, Key]:
+def _at_once(keys: Iterable[SeriesKey]) -> dict[SeriesKey, SeriesKey]:
     """Return the series of problems found at once, by replica and reason: one series per group,
     named after all its replicas, so that replicas found later get another series.
     """
-    groups: dict[Key, list[Key]] = {}
+    groups: dict[SeriesKey, list[SeriesKey]] = {}
     for key in keys:
         groups.setdefault(_of_group(key), []).append(key)
-    series: dict[Key, Key] = {}
+    series: dict[SeriesKey, SeriesKey] = {}
     for of_group, together in groups.items():
         place = of_group.place[0], " ".join(replica_key.place[1] for replica_key in together)
         series |= dict.fromkeys(together, of_group._replace(place=place))
     return series
 
 
-def _describe_replica(replica: report.Replica) -> str:
+def _describe_replica(replica: report.ReplicaReport) -> str:
     """Return the name of a replica, otherwise its index, or `missing` for a missing replica."""
     return replica.name or ("missing" if replica.index is None else str(replica.index))
 

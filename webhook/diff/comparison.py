@@ -31,7 +31,7 @@ _IDENTITIES: Final = ("groupName", "name")
 _LONG: Final = 80
 
 
-class Change(Struct, frozen=True, omit_defaults=True):
+class FieldChange(Struct, frozen=True, omit_defaults=True):
     """A field that changes; a missing value is None."""
 
     path: str
@@ -53,7 +53,7 @@ class HostChange(Struct, frozen=True):
 class Comparison(Struct, frozen=True):
     """Changed fields, new and resolved findings, and changed hosts of the resulting RayCluster."""
 
-    changes: tuple[Change, ...]
+    changes: tuple[FieldChange, ...]
     found: tuple[Finding, ...]
     gone: tuple[Finding, ...]
     hosts: tuple[HostChange, ...]
@@ -142,7 +142,7 @@ def _by_identity(elements: list[Any]) -> dict[object, Any]:
     return elements_by_name
 
 
-def _changes(old: object, new: object, path: str) -> Iterator[Change]:
+def _changes(old: object, new: object, path: str) -> Iterator[FieldChange]:
     if old == new:
         return
     if isinstance(old, dict) and isinstance(new, dict):
@@ -154,9 +154,9 @@ def _changes(old: object, new: object, path: str) -> Iterator[Change]:
         for key in (*old_elements, *(key for key in new_elements if key not in old_elements)):
             yield from _changes(old_elements.get(key), new_elements.get(key), f"{path}[{key}]")
         if list(old_elements) != list(new_elements) and set(old_elements) == set(new_elements):
-            yield Change(path, "in this order", "in another order")
+            yield FieldChange(path, "in this order", "in another order")
     else:
-        yield Change(path, _format_value(old), _format_value(new))
+        yield FieldChange(path, _format_value(old), _format_value(new))
 
 
 def _format_value(value: object) -> str | None:

@@ -9,7 +9,12 @@ from msgspec import Struct, structs
 
 from webhook.api import names
 from webhook.api.objects import Affinity, Container, Lifecycle
-from webhook.diagnostics.assigned_pods import Cluster, Group, Replica, is_head
+from webhook.diagnostics.assigned_pods import (
+    AssignedCluster,
+    AssignedGroup,
+    AssignedReplica,
+    is_head,
+)
 from webhook.diagnostics.expected import Expected
 from webhook.groups.drain_timeout import MARGIN, read_seconds
 from webhook.mutation.edit import (
@@ -76,7 +81,7 @@ class Account(Struct, frozen=True):
         return f"host {self.host} of replica {self.replica}{name} of group {self.group}"
 
 
-def describe_pod(cluster: Cluster | None, pod: LivePod) -> tuple[str, Account | None]:
+def describe_pod(cluster: AssignedCluster | None, pod: LivePod) -> tuple[str, Account | None]:
     """Return a sentence about a Ray pod, and its explanation if it is a head or has an identity."""
     if cluster is None:
         gone = "its RayCluster does not exist, or is being replaced"
@@ -98,7 +103,7 @@ def describe_pod(cluster: Cluster | None, pod: LivePod) -> tuple[str, Account | 
     return f"{description}, in which the webhook sets nothing", None
 
 
-def account_due(cluster: Cluster, group_name: str, index: int, host: int) -> Account | None:
+def account_due(cluster: AssignedCluster, group_name: str, index: int, host: int) -> Account | None:
     """Return the explanation of the next pod of a missing host; None if its replica has no pods."""
     for group in cluster.groups:
         for replica in group.replicas:
@@ -107,15 +112,17 @@ def account_due(cluster: Cluster, group_name: str, index: int, host: int) -> Acc
     return None
 
 
-def _head_account(cluster: Cluster, pod: LivePod) -> Account:
+def _head_account(cluster: AssignedCluster, pod: LivePod) -> Account:
     """Return the explanation of a head, which admission treats as a replica of one host."""
-    group = Group(cluster, HEAD_GROUP)
-    replica = Replica(group, HEAD_IDENTITY.replica, HEAD_IDENTITY.name, {HEAD_IDENTITY.host: [pod]})
+    group = AssignedGroup(cluster, HEAD_GROUP)
+    replica = AssignedReplica(
+        group, HEAD_IDENTITY.replica, HEAD_IDENTITY.name, {HEAD_IDENTITY.host: [pod]}
+    )
     account = _account(replica, HEAD_IDENTITY.host, pod, _policy_of(pod))
     return structs.replace(account, replica=0)
 
 
-def _account(replica: Replica, host: int, pod: LivePod, policy: Policy) -> Account:
+def _account(replica: AssignedReplica, host: int, pod: LivePod, policy: Policy) -> Account:
     """Return the edits of a host of a replica, and whether its pod has them; a missing host has a
     pod without fields.
     """
@@ -139,7 +146,7 @@ def _account(replica: Replica, host: int, pod: LivePod, policy: Policy) -> Accou
     )
 
 
-def _identities(group: Group, pod: LivePod) -> Iterator[tuple[Replica, int]]:
+def _identities(group: AssignedGroup, pod: LivePod) -> Iterator[tuple[AssignedReplica, int]]:
     """Yield the replica and the host of a pod, if the group has it."""
     for replica in group.replicas:
         for host, pods in replica.pods.items():
@@ -149,7 +156,7 @@ def _identities(group: Group, pod: LivePod) -> Iterator[tuple[Replica, int]]:
     for identity, leaving_pod in group.leaving:
         if leaving_pod is pod:
             yield (
-                Replica(group, identity.replica, identity.name, {identity.host: [pod]}),
+                AssignedReplica(group, identity.replica, identity.name, {identity.host: [pod]}),
                 identity.host,
             )
 

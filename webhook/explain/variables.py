@@ -41,7 +41,7 @@ def list_variables() -> dict[str, GivenVariable]:
     return variables_by_name
 
 
-class _Kind(Struct, frozen=True):
+class _WorkerKind(Struct, frozen=True):
     """A kind of workers: a description, the resource that they request, the annotations of their
     RayCluster, their TPU slice and variables.
     """
@@ -55,7 +55,7 @@ class _Kind(Struct, frozen=True):
     policy: Policy = DEFAULT_POLICY
 
 
-def _variables(kind: _Kind) -> Iterator[SetEnv]:
+def _variables(kind: _WorkerKind) -> Iterator[SetEnv]:
     group = {"groupName": "workers", "numOfHosts": 2, "replicas": 2}
     meta = {"name": "demo", "namespace": "team", "uid": "demo", "annotations": kind.annotations}
     document = {"metadata": meta, "spec": {"workerGroupSpecs": [group]}}
@@ -87,29 +87,33 @@ _TPU: Final = names.RESOURCE_TPU
 _GPU: Final = "nvidia.com/gpu"
 
 _KINDS: Final = (
-    _Kind("workers that ask for TPU chips", _TPU),
-    _Kind(
+    _WorkerKind("workers that ask for TPU chips", _TPU),
+    _WorkerKind(
         f"workers of a job over several TPU slices, which set {names.MEGASCALE_NUM_SLICES}",
         _TPU,
         env=(_SLICES,),
     ),
-    _Kind(
+    _WorkerKind(
         f"workers that ask for TPU chips, with a profile in {names.ANNOTATION_PROFILES}",
         _TPU,
         _PROFILES,
     ),
-    _Kind("workers on TPU v7x", _TPU, accelerator="tpu7x", topology="2x2x2"),
-    _Kind("workers of groups of several hosts that ask for GPUs", _GPU),
-    _Kind(f"such workers, with a profile in {names.ANNOTATION_PROFILES}", _GPU, _PROFILES),
-    _Kind(f"all pods of a RayCluster with {names.ANNOTATION_SHARD_GROUP}", annotations=_SHARD),
-    _Kind(
+    _WorkerKind("workers on TPU v7x", _TPU, accelerator="tpu7x", topology="2x2x2"),
+    _WorkerKind("workers of groups of several hosts that ask for GPUs", _GPU),
+    _WorkerKind(f"such workers, with a profile in {names.ANNOTATION_PROFILES}", _GPU, _PROFILES),
+    _WorkerKind(
+        f"all pods of a RayCluster with {names.ANNOTATION_SHARD_GROUP}", annotations=_SHARD
+    ),
+    _WorkerKind(
         f"workers of a RayCluster with {names.ANNOTATION_REPLICA_LABEL}",
         annotations={names.ANNOTATION_REPLICA_LABEL: "true"},
     ),
-    _Kind(f"workers of a RayCluster with {names.ANNOTATION_NODE_LABELS}", annotations=_NODE_LABELS),
-    _Kind(
+    _WorkerKind(
+        f"workers of a RayCluster with {names.ANNOTATION_NODE_LABELS}", annotations=_NODE_LABELS
+    ),
+    _WorkerKind(
         f"workers of a RayCluster with {names.ANNOTATION_DRAIN_SECONDS}",
         annotations={names.ANNOTATION_DRAIN_SECONDS: "120"},
     ),
-    _Kind("all Ray pods, on Kubernetes 1.35 and later", policy=Policy(zones=True)),
+    _WorkerKind("all Ray pods, on Kubernetes 1.35 and later", policy=Policy(zones=True)),
 )

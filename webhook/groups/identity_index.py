@@ -15,7 +15,7 @@ from webhook.groups.indices import Indices
 _GONE_MAX: Final = 1 << 14
 
 
-class _Replica(Struct, gc=False):
+class _ReplicaHolders(Struct, gc=False):
     """Holders of a replica index: `mask` has a bit for each host held under `name`.
 
     KubeRay may reuse an index while pods of the failed replica still exist, so a second generation,
@@ -84,7 +84,7 @@ class Occupancy:
     def __init__(self, key: GroupKey | None = None) -> None:
         self.key = key
         """The group, so that its members share one object."""
-        self._replicas: dict[int, _Replica] = {}
+        self._replicas: dict[int, _ReplicaHolders] = {}
         self._names: dict[str, int] = {}
         self._occupied = Indices()
         self._lacking = Indices()
@@ -98,7 +98,7 @@ class Occupancy:
     def take(self, identity: HostIdentity) -> None:
         replica = self._replicas.get(identity.replica)
         if replica is None:
-            replica = self._replicas[identity.replica] = _Replica(identity.name)
+            replica = self._replicas[identity.replica] = _ReplicaHolders(identity.name)
             if identity.replica < MAX_REPLICAS:
                 self._occupied.add(identity.replica)
         replica.take(identity.host, identity.name)
@@ -198,7 +198,7 @@ class Occupancy:
             for index, replica in self._replicas.items():
                 self._note(index, replica)
 
-    def _note(self, index: int, replica: _Replica) -> None:
+    def _note(self, index: int, replica: _ReplicaHolders) -> None:
         whole = (
             not replica.closed
             and not replica.others

@@ -54,7 +54,7 @@ WORKER_POD_BYTES_MAX: Final = 128 * 1024
 """Of a worker pod that is read whole. Those of Ray have 10 KiB."""
 
 
-class _OutlineLabels(Struct, frozen=True, omit_defaults=True):
+class _PodOutlineLabels(Struct, frozen=True, omit_defaults=True):
     cluster: str | None = field(default=None, name=names.LABEL_CLUSTER)
     group: str | None = field(default=None, name=names.LABEL_GROUP)
     replica_index: str | None = field(default=None, name=names.LABEL_REPLICA_INDEX)
@@ -63,7 +63,7 @@ class _OutlineLabels(Struct, frozen=True, omit_defaults=True):
     mark: str | None = field(default=None, name=names.LABEL_MARKED_FOR_DELETION)
 
 
-class _OutlineAnnotations(Struct, frozen=True, omit_defaults=True):
+class _PodOutlineAnnotations(Struct, frozen=True, omit_defaults=True):
     holder: str | None = field(default=None, name=names.ANNOTATION_HOLDER)
 
 
@@ -74,8 +74,8 @@ class _OutlineOwner(Struct, frozen=True):
 
 
 class _WorkerPodOutlineMeta(OutlineMeta, rename="camel", frozen=True, omit_defaults=True):
-    labels: _OutlineLabels | None = None
-    annotations: _OutlineAnnotations | None = None
+    labels: _PodOutlineLabels | None = None
+    annotations: _PodOutlineAnnotations | None = None
     owner_references: list[_OutlineOwner] | None = None
 
 

@@ -27,7 +27,7 @@ Occupied = tuple[frozenset[str], ...]
 """For each worker group in the order of the spec, the names of replicas with a taken identity."""
 
 
-class Template(Struct, frozen=True, gc=False):
+class WorkloadTemplate(Struct, frozen=True, gc=False):
     """A template of a Workload."""
 
     name: str
@@ -39,7 +39,7 @@ class Workload(Struct, frozen=True, gc=False):
 
     name: str
     priority_class: str
-    templates: tuple[Template, ...]
+    templates: tuple[WorkloadTemplate, ...]
 
 
 class PodGroup(Struct, frozen=True, gc=False):
@@ -71,10 +71,10 @@ class Desired(Struct, frozen=True, gc=False):
     """PodGroups of the head, whose existence is not checked here."""
 
 
-class _Kind(Struct, gc=False):
+class _TemplateGroups(Struct, gc=False):
     """The desired PodGroups of a template, and those of them with observed pods."""
 
-    template: Template
+    template: WorkloadTemplate
     priority_class: str
     pod_groups: list[str]
     live: bool
@@ -123,7 +123,7 @@ def build_desired(facts: RayClusterConfig, taken: Occupied) -> Desired:
     )
 
 
-def _workload(cluster: str, kinds: list[_Kind]) -> Workload | None:
+def _workload(cluster: str, kinds: list[_TemplateGroups]) -> Workload | None:
     """Return the Workload with a template for each kind, or None if it cannot have that many."""
     priorities = {kind.priority_class for kind in kinds}
     if len(priorities) != 1 or len(kinds) > TEMPLATES_MAX:
@@ -135,10 +135,10 @@ def _workload(cluster: str, kinds: list[_Kind]) -> Workload | None:
     )
 
 
-def _whole(facts: RayClusterConfig, taken: Occupied) -> Iterator[_Kind]:
+def _whole(facts: RayClusterConfig, taken: Occupied) -> Iterator[_TemplateGroups]:
     count = _clamp_count(1 + sum(_pods(group) for group in facts.groups.values()))
-    template = Template(scheduling_groups.CLUSTER_TEMPLATE, count)
-    yield _Kind(
+    template = WorkloadTemplate(scheduling_groups.CLUSTER_TEMPLATE, count)
+    yield _TemplateGroups(
         template,
         _head_priority(facts),
         [scheduling_groups.cluster_pod_group(facts.name)],
@@ -147,12 +147,12 @@ def _whole(facts: RayClusterConfig, taken: Occupied) -> Iterator[_Kind]:
     )
 
 
-def _by_group(facts: RayClusterConfig, taken: Occupied) -> Iterator[_Kind]:
+def _by_group(facts: RayClusterConfig, taken: Occupied) -> Iterator[_TemplateGroups]:
     """Yield the head, and each worker group; a group without pods has a template, but no
     PodGroup.
     """
-    yield _Kind(
-        Template(scheduling_groups.HEAD_TEMPLATE, BASIC),
+    yield _TemplateGroups(
+        WorkloadTemplate(scheduling_groups.HEAD_TEMPLATE, BASIC),
         _head_priority(facts),
         [scheduling_groups.head_pod_group(facts.name)],
         live=False,
@@ -164,7 +164,7 @@ def _by_group(facts: RayClusterConfig, taken: Occupied) -> Iterator[_Kind]:
 
 def _group(
     facts: RayClusterConfig, name: str, group: WorkerGroup, replicas: frozenset[str]
-) -> _Kind:
+) -> _TemplateGroups:
     """Return the kind of a worker group whose pods are scheduled together. With autoscaling, the
     minimum number of pods is scheduled together, and later pods individually.
     """
@@ -174,20 +174,20 @@ def _group(
         least = (
             _clamp_count(min(group.min_replicas or 0, group.desired) * group.num_of_hosts) or BASIC
         )
-    return _Kind(
+    return _TemplateGroups(
         # A template cannot change between basic and gang, and the minimum of a gang is 1.
-        Template(scheduling_groups.template_name(name), least if count else 1),
+        WorkloadTemplate(scheduling_groups.template_name(name), least if count else 1),
         _priority(group),
         [scheduling_groups.group_pod_group(facts.name, name)] if count else [],
         bool(replicas),
     )
 
 
-def _by_replica(facts: RayClusterConfig, taken: Occupied) -> Iterator[_Kind]:
+def _by_replica(facts: RayClusterConfig, taken: Occupied) -> Iterator[_TemplateGroups]:
     """Yield each multi-host group, with a PodGroup for each replica with a taken identity."""
     for (name, group), replicas in zip(facts.groups.items(), taken, strict=True):
         if group.num_of_hosts > 1:
-            template = Template(
+            template = WorkloadTemplate(
                 scheduling_groups.template_name(name), _clamp_count(group.num_of_hosts)
             )
             named = [
@@ -195,7 +195,7 @@ def _by_replica(facts: RayClusterConfig, taken: Occupied) -> Iterator[_Kind]:
                 for replica in sorted(replicas)
                 if replica
             ]
-            yield _Kind(template, _priority(group), named, live=True, replica=True)
+            yield _TemplateGroups(template, _priority(group), named, live=True, replica=True)
 
 
 _KINDS: Final = {

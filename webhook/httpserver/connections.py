@@ -8,7 +8,7 @@ from typing import Any, Protocol, TypeVar
 ClientAddress = tuple[str, int]
 
 
-class Connection(Protocol):
+class ClientConnection(Protocol):
     """A connection as this module reads it."""
 
     client: ClientAddress | None
@@ -20,7 +20,7 @@ class Connection(Protocol):
         """Return the client timeout in seconds, infinite while a response is being computed."""
 
 
-ConnectionT = TypeVar("ConnectionT", bound=Connection)
+ConnectionT = TypeVar("ConnectionT", bound=ClientConnection)
 
 
 def excess_connections(

@@ -19,7 +19,7 @@ _HEAD: Final = b"content-type: text/plain\r\ncontent-length: %d\r\nconnection: c
 
 
 @dataclass(frozen=True)
-class Limits:
+class PortLimits:
     """Limits of a port, in bytes, seconds and numbers. See docs/contributing/hardening.md."""
 
     connections: int = 1000  # of which half from 1 address
@@ -51,7 +51,9 @@ class LimitedProtocol(HttpToolsProtocol):
     last: bytes | None
     __slots__ = ("born", "busy", "last", "limits", "partial", "pending", "proven", "refused", "since")  # fmt: skip  # noqa: E501 - a dictionary of more than 30 names is slow
 
-    def __init__(self, limits: Limits, refused: Callable[[int, str], None], *uvicorn: Any) -> None:  # noqa: ANN401 - what its server gives
+    def __init__(
+        self, limits: PortLimits, refused: Callable[[int, str], None], *uvicorn: Any
+    ) -> None:  # noqa: ANN401 - what its server gives
         super().__init__(*uvicorn)
         self.limits, self.refused = limits, refused
         self.born = self.since = self.loop.time()
@@ -211,7 +213,7 @@ class LimitedProtocol(HttpToolsProtocol):
 
 
 def _check(
-    headers: Sequence[tuple[bytes, bytes]], version: str, queued: int, limits: Limits
+    headers: Sequence[tuple[bytes, bytes]], version: str, queued: int, limits: PortLimits
 ) -> None:
     """Refuse a head that RFC 9112 forbids and the parser accepts, and heads above a limit.
 

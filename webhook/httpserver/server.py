@@ -13,7 +13,7 @@ import uvicorn
 from fastapi import FastAPI
 
 from webhook.httpserver.one_write import OneWrite
-from webhook.httpserver.protocol import LimitedProtocol, Limits
+from webhook.httpserver.protocol import LimitedProtocol, PortLimits
 
 GRACE_SECONDS: Final = 5
 """Seconds for responses in progress after the listener is closed."""
@@ -32,7 +32,7 @@ class HttpServer(uvicorn.Server):
         port: int,
         tls: ssl.SSLContext | None = None,
         *,
-        limits: Limits = Limits(),  # noqa: B008 - frozen
+        limits: PortLimits = PortLimits(),  # noqa: B008 - frozen
         refused: Callable[[int, str], None] = lambda _status, _reason: None,
     ) -> None:
         super().__init__(

@@ -93,7 +93,7 @@ def _token(path: str) -> str:
     return token
 
 
-class Connection:
+class RenewedAccess:
     """The access of a client, loaded again when one of its files was replaced. If that fails, the
     previous one is used: the system may delete the temporary files of a kubeconfig's data.
     """

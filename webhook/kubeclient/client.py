@@ -19,7 +19,7 @@ from aiohttp.http_exceptions import LineTooLong
 from yarl import URL
 
 from webhook import __version__
-from webhook.kubeclient.access import Connection, Load
+from webhook.kubeclient.access import Load, RenewedAccess
 from webhook.kubeclient.errors import ApiError, ConfigurationError, Status, oneline
 from webhook.kubeclient.timeouts import ServerTime
 
@@ -88,7 +88,7 @@ class Api:
     def __init__(self, load: Load, timeout: Timeout = asyncio.timeout) -> None:
         self.server_time = ServerTime()
         self.timeout = timeout
-        self._connection = Connection(load)
+        self._connection = RenewedAccess(load)
         self._session: aiohttp.ClientSession | None = None
 
     async def __aenter__(self) -> Self:

@@ -162,7 +162,7 @@ class WorkloadsServed(Question[str]):
     unknown = "Workloads of Kueue: whether they are served is not known"
 
     async def ask(self) -> str | None:
-        api_group = await self._api.find(f"/apis/{names.KUEUE_GROUP}", _Group)
+        api_group = await self._api.find(f"/apis/{names.KUEUE_GROUP}", _ApiGroup)
         return api_group.preferred_version.version if api_group else None
 
     def describe(self, found: str | None) -> str:
@@ -174,11 +174,11 @@ class _Preferred(Struct):
     version: str = ""
 
 
-class _Group(Struct, rename="camel"):
+class _ApiGroup(Struct, rename="camel"):
     preferred_version: _Preferred = field(default_factory=_Preferred)
 
 
-class _Version(Struct):
+class _ServerVersion(Struct):
     major: str = ""
     minor: str = ""
 
@@ -189,7 +189,7 @@ class KubernetesRelease(Question[tuple[int, int]]):
     unknown = "Kubernetes: the release of Kubernetes is not known"
 
     async def ask(self) -> tuple[int, int] | None:
-        version_info = await self._api.find("/version", _Version) or _Version()
+        version_info = await self._api.find("/version", _ServerVersion) or _ServerVersion()
         # Some clusters append a plus sign to the minor number: 37+
         major, minor = _NUMBER.match(version_info.major), _NUMBER.match(version_info.minor)
         return (int(major[0]), int(minor[0])) if major and minor else None

@@ -53,7 +53,7 @@ class _Content(Struct):
     entries: Table
 
 
-class _Clusters(Struct):
+class _ListedClusters(Struct):
     """The uids and shard groups of the RayClusters of a namespace, listed at the server's time
     `begun`.
     """
@@ -170,7 +170,7 @@ class LeaseStore:
         RayClusters of a namespace that are listed after the first page include those of every page.
         """
         unreadable: set[_State] = set()
-        clusters: dict[str, _Clusters | None] = {}
+        clusters: dict[str, _ListedClusters | None] = {}
         async for page in self._pages(names.LABEL_RESERVATIONS):
             tables = await self._read_tables(page, unreadable)
             for namespace, listed in tables.items():
@@ -200,7 +200,7 @@ class LeaseStore:
         return tables
 
     async def _clean_up(
-        self, namespace: str, tables: list[tuple[ObjectMeta, _Content]], clusters: _Clusters
+        self, namespace: str, tables: list[tuple[ObjectMeta, _Content]], clusters: _ListedClusters
     ) -> None:
         try:
             for meta, content in tables:
@@ -209,9 +209,9 @@ class LeaseStore:
         except ApiError as error:  # other namespaces are still resynced
             _log.warning(_NOT_SWEPT, namespace, error)
 
-    async def _list_clusters(self, namespace: str) -> _Clusters | None:
+    async def _list_clusters(self, namespace: str) -> _ListedClusters | None:
         """Return the RayClusters of a namespace, or None if they cannot be listed."""
-        listed = _Clusters(self._api.server_time.now())
+        listed = _ListedClusters(self._api.server_time.now())
         path = path_of(f"/apis/{names.RAY_GROUP}/v1", namespace, "rayclusters")
         rays = Resource("rayclusters", namespace, path, _OBJECTS, metadata_only=True)
         try:

@@ -57,14 +57,14 @@ class ListMeta(Struct, rename="camel"):
     portion_bytes: int = 0
 
 
-class Page(Struct, Generic[K]):
+class ListPage(Struct, Generic[K]):
     """A page of a list."""
 
     metadata: ListMeta
     items: list[K] | None = None
 
 
-class Event(Struct, Generic[K]):
+class WatchEvent(Struct, Generic[K]):
     """An event of a watch."""
 
     type: str
@@ -82,7 +82,7 @@ class Stub(Struct):
     metadata: _StubMeta = field(default_factory=_StubMeta)
 
 
-_raw_pages: Final = msgspec.json.Decoder(Page[Raw])
+_raw_pages: Final = msgspec.json.Decoder(ListPage[Raw])
 _stubs: Final = msgspec.json.Decoder(Stub)
 _OBJECT: Final = b'"object":'
 """Before the object of an event, which is its last field."""
@@ -98,8 +98,8 @@ class Codec(Generic[T]):
         self, kind: type[T], outline: type[Outline] | None = None, limit: int = LINE_BYTES
     ) -> None:
         # mypy does not allow a variable as a type; msgspec does.
-        event: type[Event[T]] = Event[kind]  # type: ignore[valid-type]
-        outlined: type[Event[Any]] = Event[outline or Stub]  # type: ignore[assignment, misc]
+        event: type[WatchEvent[T]] = WatchEvent[kind]  # type: ignore[valid-type]
+        outlined: type[WatchEvent[Any]] = WatchEvent[outline or Stub]  # type: ignore[assignment, misc]
         self.limit = limit
         self._kind = kind
         self._item = msgspec.json.Decoder(kind)
@@ -107,13 +107,13 @@ class Codec(Generic[T]):
         self._outline = msgspec.json.Decoder[Any](outline or Stub)
         self._outlined_event = msgspec.json.Decoder(outlined)
 
-    def large_event(self, line: bytes) -> Event[Any]:
+    def large_event(self, line: bytes) -> WatchEvent[Any]:
         """Return an event whose line has more than `limit` bytes. Raises an error of UNREADABLE."""
         size = len(line) - line.find(_OBJECT) - len(_OBJECT) - 1
         if size <= self.limit:
             return self.events.decode(line)
         event = self._outlined_event.decode(line)
-        return Event(event.type, self._complete(event.object, size))
+        return WatchEvent(event.type, self._complete(event.object, size))
 
     def portions(self, body: bytes) -> Iterator[tuple[ListMeta, list[T]]]:
         """Yield the objects of a page, PORTION_BYTES at a time, without those that cannot be

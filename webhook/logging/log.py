@@ -70,7 +70,7 @@ class Admission(Struct, omit_defaults=True, gc=False):
     host: int = -1
 
 
-class Event(Struct, omit_defaults=True):
+class LogEvent(Struct, omit_defaults=True):
     """Any other event, with its process: `serve` or `controller`."""
 
     time: str
@@ -82,7 +82,7 @@ class Event(Struct, omit_defaults=True):
     trace: str = ""
 
 
-Record = Admission | Event
+Record = Admission | LogEvent
 
 _FOLLOWED: Final = {
     "webhook": logging.INFO,
@@ -117,7 +117,7 @@ class Log:
         """Write an event with its level (`info`, `warning`, `error`). Long texts are shortened."""
         short_message, trace = shorten(message, _MESSAGE), shorten(trace, _TRACE)
         self.write(
-            [Event(timestamp(time()), level, self._process, event, short_message, status, trace)]
+            [LogEvent(timestamp(time()), level, self._process, event, short_message, status, trace)]
         )
 
 
@@ -194,7 +194,7 @@ def _place(line: Admission) -> str:
     return f"{line.cluster}/{line.group}{identity}"
 
 
-def _event(line: Event) -> str:
+def _event(line: LogEvent) -> str:
     status = f" {line.status}" if line.status else ""
     first_line = one_line(
         f"{_clock(line.time)}  {line.level:<8} {line.event}{status}: {line.message}"

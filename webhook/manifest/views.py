@@ -48,27 +48,27 @@ class _PodSpec(PodSpec, rename="camel", frozen=True, gc=False):
     init_containers: list[_Container] | None = None  # type: ignore[assignment] # views are read-only
 
 
-class _Template(Struct):
+class _PodTemplate(Struct):
     """A Pod or a template, to check its shape."""
 
     metadata: ObjectMeta | None = None
     spec: _PodSpec | None = None
 
 
-class _Group(Struct):
-    template: _Template | None = None
+class _GroupView(Struct):
+    template: _PodTemplate | None = None
     labels: Strings | None = None
 
 
-class _Spec(Struct, rename="camel"):
-    head_group_spec: _Group | None = None
-    worker_group_specs: list[_Group] | None = None
+class _ClusterView(Struct, rename="camel"):
+    head_group_spec: _GroupView | None = None
+    worker_group_specs: list[_GroupView] | None = None
 
 
 class _Templates(Struct):
     """The pod templates of a RayCluster, to check their shape."""
 
-    spec: _Spec | None = None
+    spec: _ClusterView | None = None
 
 
 class _Job(Struct, rename="camel"):
@@ -96,7 +96,7 @@ def require_owner(manifest: Manifest) -> None:
 def as_pod(manifest: Manifest) -> Pod:
     """Return the view of a Pod. Raises ManifestError for an invalid shape."""
     encoded = _encode(manifest)
-    _decode(manifest, encoded, _Template)
+    _decode(manifest, encoded, _PodTemplate)
     return _decode(manifest, encoded, Pod)
 
 

@@ -54,7 +54,7 @@ _HOLDER_HOLE: Final = b"\x02"
 _NUMBER_HOLES: Final = 3
 
 
-class _Template(Struct, gc=False):
+class _PatchText(Struct, gc=False):
     """The JSON text of the patches of a group, with holes for index, suffix, holder and `numbers`:
     those that depend on the host, as (hole, step, first) for `host` * step + first.
     """
@@ -78,7 +78,7 @@ name.
 """
 
 
-class _Group(Struct):
+class _GroupTemplate(Struct):
     """A worker group as of its last pod: the inputs of the mutators except for the identity, with
     the template for pods with the same inputs.
 
@@ -89,7 +89,7 @@ class _Group(Struct):
     cluster: ref[RayClusterConfig]
     policy: Policy
     pod_input: bytes
-    template: _Template | UnsetType | None = UNSET
+    template: _PatchText | UnsetType | None = UNSET
 
     def applies(self, pod_input: bytes, cluster: RayClusterConfig, policy: Policy) -> bool:
         """Return whether all inputs equal those of the last pod, except for the identity."""
@@ -105,7 +105,7 @@ class PatchCache:
     def __init__(self) -> None:
         self.hits = 0
         self.misses = 0
-        self.groups: TenantCache[Key, _Group] = TenantCache(BYTES_MAX)
+        self.groups: TenantCache[Key, _GroupTemplate] = TenantCache(BYTES_MAX)
 
     def answer(
         self,
@@ -140,12 +140,12 @@ class PatchCache:
         computed = answer(replica, identity.host)
         if is_worker:
             gone = partial(self._drop, cluster.namespace, key)
-            self._put(cluster.namespace, key, _Group(ref(cluster, gone), policy, pod_input))
+            self._put(cluster.namespace, key, _GroupTemplate(ref(cluster, gone), policy, pod_input))
         return computed
 
-    def _put(self, namespace: str, key: Key, group: _Group) -> None:
+    def _put(self, namespace: str, key: Key, group: _GroupTemplate) -> None:
         size = _GROUP_BYTES + sum(map(getsizeof, (*key[:2], group.pod_input)))
-        if isinstance(group.template, _Template):
+        if isinstance(group.template, _PatchText):
             size += getsizeof(group.template.text)
         self.groups.put(namespace, key, group, size)
 
@@ -166,13 +166,13 @@ def _input_of(pod: Pod) -> bytes:
 
 
 def _fill_template(
-    template: _Template | UnsetType | None, identity: HostIdentity, group: WorkerGroup, holder: str
+    template: _PatchText | UnsetType | None, identity: HostIdentity, group: WorkerGroup, holder: str
 ) -> Answer | None:
     """Return the response for a pod of a group with a template, or None if it has to be
     computed.
     """
     suffix = _suffix_of(identity.name, group.group_name)
-    if not isinstance(template, _Template) or suffix is None:
+    if not isinstance(template, _PatchText) or suffix is None:
         return None
     return Answer((), template.of(identity, suffix, holder) or None)
 
@@ -184,7 +184,7 @@ def _template(
     group: WorkerGroup,
     policy: Policy,
     holder: str,
-) -> _Template | None:
+) -> _PatchText | None:
     """Return the template of a group, or None if its patches differ in more than the
     identity, or are too long.
     """
@@ -229,7 +229,7 @@ def _build_probe_patch(sample: Replica, probe: HostIdentity, holder: str) -> byt
     return encode(patch) if patch else b""
 
 
-def _insert_holes(text: bytes, processes: int) -> _Template:
+def _insert_holes(text: bytes, processes: int) -> _PatchText:
     """Return the first probe's patch with holes for its index, suffix and host numbers."""
     probe = _PROBES[0]
     steps = [(1, 0)]
@@ -241,4 +241,4 @@ def _insert_holes(text: bytes, processes: int) -> _Template:
     text = text.replace(_HOLDERS[0].encode(), _HOLDER_HOLE)
     for hole, step, first in numbers:
         text = text.replace(b"%d" % (probe.host * step + first), hole)
-    return _Template(text, [number for number in numbers if number[0] in text])
+    return _PatchText(text, [number for number in numbers if number[0] in text])

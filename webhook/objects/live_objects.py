@@ -378,7 +378,7 @@ class LiveWorkload(Struct, frozen=True, gc=False):
         return ""
 
 
-class Gang(Struct, rename="camel", frozen=True, gc=False):
+class GangPolicy(Struct, rename="camel", frozen=True, gc=False):
     """`gang` of a scheduling policy."""
 
     min_count: int = 0
@@ -387,7 +387,7 @@ class Gang(Struct, rename="camel", frozen=True, gc=False):
 class SchedulingPolicy(Struct, frozen=True, gc=False):
     """`schedulingPolicy` of a PodGroup."""
 
-    gang: Gang | None = None
+    gang: GangPolicy | None = None
 
 
 class PodGroupSpec(Struct, rename="camel", frozen=True, gc=False):

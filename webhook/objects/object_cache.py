@@ -65,7 +65,7 @@ https://kubernetes.io/docs/concepts/overview/working-with-objects/namespaces/#au
 """
 
 
-class Live(Protocol):
+class LiveObject(Protocol):
     """An object with metadata."""
 
     @property
@@ -73,7 +73,7 @@ class Live(Protocol):
         """Its metadata."""
 
 
-T = TypeVar("T", bound=Live)
+T = TypeVar("T", bound=LiveObject)
 Handler = Callable[[T | None, T | None], None]
 """Receives a change: the object before and after it; None before creation and after deletion."""
 
@@ -373,23 +373,23 @@ def owner_of(pod: LivePod) -> str:
     return owner.uid if owner is not None and owner.kind == names.RAYCLUSTER_KIND else ""
 
 
-def _namespace(value: Live) -> Iterable[str]:
+def _namespace(value: LiveObject) -> Iterable[str]:
     yield value.metadata.namespace or ""
 
 
-def _name(value: Live) -> Iterable[str]:
+def _name(value: LiveObject) -> Iterable[str]:
     yield value.metadata.name or ""
 
 
-def _place(value: Live) -> Iterable[str]:
+def _place(value: LiveObject) -> Iterable[str]:
     yield f"{value.metadata.namespace or ''}/{value.metadata.name or ''}"
 
 
-def _owner_uids(value: Live) -> Iterable[str]:
+def _owner_uids(value: LiveObject) -> Iterable[str]:
     return [owner.uid for owner in value.metadata.owner_references or ()]
 
 
-def _owner(kind: str, value: Live) -> str:
+def _owner(kind: str, value: LiveObject) -> str:
     """Return the RayJob or RayService, as in `_places`."""
     return f"{kind} {value.metadata.namespace or ''}/{value.metadata.name or ''}"
 

@@ -66,7 +66,7 @@ class Request(Struct, Generic[K_co], frozen=True, gc=False):
 AnyRequest = Request[Key]
 
 
-class Place(Struct, frozen=True, gc=False):
+class Allocation(Struct, frozen=True, gc=False):
     """A replica and host index, and the table to write first; None if it is written already.
 
     `unconfirmed`: by the cached objects, KubeRay lacks no such pod, so a live list has to confirm
@@ -91,7 +91,7 @@ class Taken(Struct, frozen=True, gc=False):
     holder: str
 
 
-Found = Place | Taken
+Found = Allocation | Taken
 
 
 class Choice(Struct, frozen=True, gc=False):
@@ -235,7 +235,7 @@ class Tables(Struct):
         return stored
 
 
-class _Replica(Struct, gc=False):
+class _ReplicaEntry(Struct, gc=False):
     """A replica: its entry without what is vacant, the number of entries whose object has not
     appeared, and the hosts with an entry or object as bits. `opened`: one of its objects exists.
     """
@@ -252,7 +252,7 @@ class Replicas:
     """
 
     def __init__(self, tables: Tables, objects: Objects, request: AnyRequest) -> None:
-        self.walked: dict[int, _Replica] = {}
+        self.walked: dict[int, _ReplicaEntry] = {}
         self._tables = tables
         self._objects = objects
         self._request = request
@@ -272,17 +272,17 @@ class Replicas:
         self._identities = len(used) * request.hosts - missing
         self._free = incomplete or (used.lowest_absent, 0)
 
-    def _read(self, index: int) -> _Replica:
+    def _read(self, index: int) -> _ReplicaEntry:
         entry = self._tables.table(self._request.block_of(index)).get(index)
         mask = taken = self._objects.taken(index)
         if entry is None:
-            return _Replica(Reserved(), 0, mask, mask != 0)
+            return _ReplicaEntry(Reserved(), 0, mask, mask != 0)
         entry, pending = without_vacant(entry, self._objects, index)
         for host in entry.hosts:
             mask |= 1 << host
-        return _Replica(entry, pending, mask, taken != 0 or pending < len(entry.hosts))
+        return _ReplicaEntry(entry, pending, mask, taken != 0 or pending < len(entry.hosts))
 
-    def read(self, index: int) -> _Replica:
+    def read(self, index: int) -> _ReplicaEntry:
         return self.walked.get(index) or self._read(index)
 
     @property
@@ -344,7 +344,7 @@ class Replicas:
         last = max(desired - 1, index, self._used.highest, self._tables.indices.highest)
         return self._others(index) >= desired - (hosts > 1 and last >= BLOCK)
 
-    def place(self, index: int, host: int) -> Place:
+    def place(self, index: int, host: int) -> Allocation:
         """Return the indices with the name of the replica, which is the same for all hosts: that of
         its entries, otherwise of its objects, otherwise a new one.
         """
@@ -358,9 +358,9 @@ class Replicas:
             if not name and request.hosts > 1:
                 name = _new_name(self._tables.table(block), objects, request, block)
         unconfirmed = identity is None and self.unconfirmed(index)
-        return Place(index, host, name, holder_of(request.uid, block), unconfirmed)
+        return Allocation(index, host, name, holder_of(request.uid, block), unconfirmed)
 
-    def written(self, place: Place, now: float) -> Place:
+    def written(self, place: Allocation, now: float) -> Allocation:
         """Return a place with the next table, which has an entry for it, and no vacant ones of the
         walked replicas.
         """

@@ -36,10 +36,10 @@ from webhook.reservation.allocation import (
 from webhook.reservation.stores import (
     Conflict,
     MemoryStore,
-    Store,
     Stored,
     Table,
     TableKey,
+    TableStore,
     UnknownOutcome,
 )
 
@@ -89,7 +89,7 @@ class Reservations:
 
     def __init__(
         self,
-        store: Store,
+        store: TableStore,
         lists: Lists,
         members: Membership,
         clusters: ClusterIndex,
@@ -108,7 +108,7 @@ class Reservations:
         self._members = members
         self._clusters = clusters
         self._unseen_max = unseen_max
-        self._groups: dict[Key, _Group] = {}
+        self._groups: dict[Key, _GroupTables] = {}
         """The group of the latest write is last."""
         self._turns: WeakValueDictionary[Key, asyncio.Lock] = WeakValueDictionary()
         self._limits: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
@@ -204,7 +204,9 @@ class Reservations:
         )
         raise NotNow(msg)
 
-    async def _write(self, key: TableKey, group: "_Group", table: Table, cluster: str) -> bool:
+    async def _write(
+        self, key: TableKey, group: "_GroupTables", table: Table, cluster: str
+    ) -> bool:
         """Write a table, and return whether that is certain (step 5). Otherwise read it. Raises
         NotNow.
         """
@@ -225,7 +227,9 @@ class Reservations:
         await self._read(key, group, copy)
         return False
 
-    async def _read(self, key: TableKey, group: "_Group", known: Stored | None = None) -> None:
+    async def _read(
+        self, key: TableKey, group: "_GroupTables", known: Stored | None = None
+    ) -> None:
         """Read a table again. Raises NotNow."""
         copy = group.tables.stored.get(key.block)
         try:
@@ -257,8 +261,8 @@ class Reservations:
         group = self._groups.get(key)
         return group.tables if group else Tables()
 
-    def _latest(self, key: Key) -> "_Group":
-        group = self._groups[key] = self._groups.pop(key) if key in self._groups else _Group()
+    def _latest(self, key: Key) -> "_GroupTables":
+        group = self._groups[key] = self._groups.pop(key) if key in self._groups else _GroupTables()
         group.at = self._lists.now()
         # A dropped copy costs one read: the next write of its group is a conflict.
         if len(self._groups) > _GROUPS_MAX:
@@ -278,7 +282,7 @@ class Reservations:
             for _ in pending(objects, index, entry)
         ]
 
-    def _check_unseen(self, key: Key, group: "_Group", objects: Objects) -> None:
+    def _check_unseen(self, key: Key, group: "_GroupTables", objects: Objects) -> None:
         """Raise Denied for a group with too many entries whose objects do not appear."""
         if group.made >= self._unseen_max:
             # `made` only counts upward, so most reservations need no walk of the tables.
@@ -288,7 +292,7 @@ class Reservations:
                 raise _too_many_unseen(key, len(entries), self._lists.now() - min(entries))
 
 
-class _Group(Struct):
+class _GroupTables(Struct):
     """The tables of a group. `contended`: other processes write, so a table is read before it is
     written. `made` is at least the number of entries of this process whose objects have not
     appeared. `at` is the time of the latest write.

@@ -51,7 +51,7 @@ class UnknownOutcome(Exception):  # noqa: N818 - named for what happened
     """A request without a response, or one that may succeed when it is retried."""
 
 
-class Store(Protocol):
+class TableStore(Protocol):
     """Tables by key. All methods raise UnknownOutcome, and NotNow for a failure that a retry does
     not end; `write` raises Conflict.
     """

@@ -31,7 +31,7 @@ from webhook.groups.naming import (
     too_large,
 )
 from webhook.validation.capacity import read_capacity
-from webhook.validation.cluster import Cluster, Group
+from webhook.validation.cluster import ClusterSpec, GroupSpec
 from webhook.validation.field import Field
 from webhook.validation.finding import Fault
 
@@ -58,7 +58,7 @@ _POOLS: Final = (names.NODE_POOL, names.COMPUTE_CLASS)
 """Node labels that select nodes of a single machine type, and so of a single TPU generation."""
 
 
-def tpu_topology_mismatch(cluster: Cluster) -> Iterator[Fault]:
+def tpu_topology_mismatch(cluster: ClusterSpec) -> Iterator[Fault]:
     """A TPU topology whose number of chips does not match `numOfHosts`.
 
     A slice starts only when all of its hosts are running. With another number of pods, the slice
@@ -84,7 +84,7 @@ def tpu_topology_mismatch(cluster: Cluster) -> Iterator[Fault]:
                 yield Fault(group.field / "numOfHosts", message)
 
 
-def tpu_subslice_larger(cluster: Cluster) -> Iterator[Fault]:
+def tpu_subslice_larger(cluster: ClusterSpec) -> Iterator[Fault]:
     """A sub-slice that does not fit into the slice that its pods select.
 
     The annotation names a part of the slice in the node selector: it must have the same number of
@@ -108,7 +108,7 @@ def tpu_subslice_larger(cluster: Cluster) -> Iterator[Fault]:
             yield Fault(group.slice_field, message)
 
 
-def tpu_subslice_apart(cluster: Cluster) -> Iterator[Fault]:
+def tpu_subslice_apart(cluster: ClusterSpec) -> Iterator[Fault]:
     """A sub-slice of several hosts without a constraint that keeps its hosts together.
 
     Sub-slices share a node pool, so the hosts of one replica may be placed in two of them, and the
@@ -126,7 +126,7 @@ def tpu_subslice_apart(cluster: Cluster) -> Iterator[Fault]:
             yield Fault(group.slice_field, message)
 
 
-def tpu_node_selector_missing(cluster: Cluster) -> Iterator[Fault]:
+def tpu_node_selector_missing(cluster: ClusterSpec) -> Iterator[Fault]:
     """A TPU group that does not select both the accelerator and the topology.
 
     The scheduler may then mix slices, and Ray's autoscaler does not recognise the group's slices. A
@@ -156,7 +156,7 @@ def tpu_node_selector_missing(cluster: Cluster) -> Iterator[Fault]:
             yield Fault(selector.key(label), message, REQUIRED, doubtful=doubtful)
 
 
-def _selections(group: Group, label: str) -> str:
+def _selections(group: GroupSpec, label: str) -> str:
     """Return the values of a node label that fit the chips and hosts of a group."""
     chips = group.count(TPU)
     group_generation = group.slice.generation
@@ -186,19 +186,19 @@ def _lists(generation: Generation, topology: str, chips: int) -> bool:
     return topology in fitting if topology else bool(fitting)
 
 
-def _is_sliced_by_kueue(cluster: Cluster, group: Group) -> bool:
+def _is_sliced_by_kueue(cluster: ClusterSpec, group: GroupSpec) -> bool:
     """Return whether the slice is formed from nodes that Kueue chooses, so that no node has its
     topology yet.
     """
     return group.slice.placed or (group.slice.annotated and cluster.kueue.queued)
 
 
-def _affinity_keys(group: Group) -> set[str]:
+def _affinity_keys(group: GroupSpec) -> set[str]:
     """Return the keys in the required node affinity of a group's pods."""
     return {(expression / "key").text for expression in _affinity_expressions(group)}
 
 
-def _affinity_expressions(group: Group) -> Iterator[Field]:
+def _affinity_expressions(group: GroupSpec) -> Iterator[Field]:
     """Yield the expressions of the required node affinity of a group's pods."""
     if "affinity" in group.pod.map:
         affinity = group.pod / "affinity" / "nodeAffinity"
@@ -207,7 +207,7 @@ def _affinity_expressions(group: Group) -> Iterator[Field]:
             yield from (term / "matchExpressions").items()
 
 
-def tpu_topology_unlisted(cluster: Cluster) -> Iterator[Fault]:
+def tpu_topology_unlisted(cluster: ClusterSpec) -> Iterator[Fault]:
     """A TPU topology that is not in Ray's list of its generation.
 
     Only `slice_placement_group` of Ray refuses to reserve such a slice; its pods start, and form
@@ -230,7 +230,7 @@ def tpu_topology_unlisted(cluster: Cluster) -> Iterator[Fault]:
             yield Fault(group.slice_field, message)
 
 
-def accelerator_unknown(cluster: Cluster) -> Iterator[Fault]:
+def accelerator_unknown(cluster: ClusterSpec) -> Iterator[Fault]:
     """An accelerator in a node selector or a required node affinity that GKE does not have, and
     that is nearly the name of one.
 
@@ -252,7 +252,7 @@ def accelerator_unknown(cluster: Cluster) -> Iterator[Fault]:
                 yield Fault(field, f"there is no accelerator {value[:40]}: did you mean {meant}?")
 
 
-def _list_selected_accelerators(group: Group) -> Iterator[tuple[str, Field]]:
+def _list_selected_accelerators(group: GroupSpec) -> Iterator[tuple[str, Field]]:
     """Yield the accelerators that pods of a group select, each with its node label."""
     for label in (names.NODE_TPU_ACCELERATOR, names.NODE_GPU_ACCELERATOR):
         if label in group.selector.map:
@@ -284,7 +284,7 @@ def _model(name: str) -> str:
     return name
 
 
-def variables_too_large(cluster: Cluster) -> Iterator[Fault]:
+def variables_too_large(cluster: ClusterSpec) -> Iterator[Fault]:
     """Variables that make pods too large: the variables of a TPU slice list all of its hosts, in
     every container.
 
@@ -309,7 +309,7 @@ def variables_too_large(cluster: Cluster) -> Iterator[Fault]:
             yield Fault(field, too_large(size, hosts, containers, endpoints))
 
 
-def device_outside_first_container(cluster: Cluster) -> Iterator[Fault]:
+def device_outside_first_container(cluster: ClusterSpec) -> Iterator[Fault]:
     """TPUs or GPUs of a container other than Ray's.
 
     Ray runs in the first container and offers only the devices of that container. Hosts of TPU v7x
@@ -337,7 +337,7 @@ def device_outside_first_container(cluster: Cluster) -> Iterator[Fault]:
                 yield Fault(field, f"{field.token} is not in Ray's container: {where}")
 
 
-def neuron_cores_missing(cluster: Cluster) -> Iterator[Fault]:
+def neuron_cores_missing(cluster: ClusterSpec) -> Iterator[Fault]:
     """An autoscaled group that requests Neuron devices and offers Ray no NeuronCores.
 
     KubeRay and the autoscaler derive `neuron_cores` from `aws.amazon.com/neuroncore` only, so the
@@ -362,7 +362,7 @@ def neuron_cores_missing(cluster: Cluster) -> Iterator[Fault]:
             yield Fault(resources.key(_NEURON_CORES), message, REQUIRED)
 
 
-def amd_visible_devices(cluster: Cluster) -> Iterator[Fault]:
+def amd_visible_devices(cluster: ClusterSpec) -> Iterator[Fault]:
     """Variables of visible devices that Ray rejects on AMD GPUs.
 
     Ray raises an error if `ROCR_VISIBLE_DEVICES` is set, or if `CUDA_VISIBLE_DEVICES` differs from
@@ -382,7 +382,7 @@ def amd_visible_devices(cluster: Cluster) -> Iterator[Fault]:
             yield Fault(first.value(_CUDA), message)
 
 
-def identity_by_hand(cluster: Cluster) -> Iterator[Fault]:
+def identity_by_hand(cluster: ClusterSpec) -> Iterator[Fault]:
     """The identity of a single host, or another number of hosts, written into the template of a
     multi-host group.
 
@@ -419,7 +419,7 @@ def _counts(value: str, hosts: int) -> bool:
         return False
 
 
-def head_not_counted(cluster: Cluster) -> Iterator[Fault]:
+def head_not_counted(cluster: ClusterSpec) -> Iterator[Fault]:
     """A head with the devices of a worker group whose hosts meet by `NNODES`.
 
     The variables of the rendezvous count the hosts of a replica of a worker group. A job that also
@@ -443,7 +443,7 @@ def head_not_counted(cluster: Cluster) -> Iterator[Fault]:
                 return
 
 
-def _offers_no_gpu(cluster: Cluster, group: Group) -> bool:
+def _offers_no_gpu(cluster: ClusterSpec, group: GroupSpec) -> bool:
     """Return whether Ray starts without GPUs on a group whose pods have some."""
     if not group.params.get("num-gpus") and not (group.field / "resources").size:
         return False  # KubeRay takes the number from the container
@@ -451,7 +451,7 @@ def _offers_no_gpu(cluster: Cluster, group: Group) -> bool:
     return group.has_gpus and capacity is not None and capacity.amount(GPU.name) == 0
 
 
-def _meets(cluster: Cluster, group: Group) -> bool:
+def _meets(cluster: ClusterSpec, group: GroupSpec) -> bool:
     """Return whether the hosts of a replica get the variables of the rendezvous."""
     off = NONE in PROFILES.read(cluster.annotations)
     return group.hosts > 1 and not off and bool(group.rendezvous)

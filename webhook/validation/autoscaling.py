@@ -11,7 +11,7 @@ from webhook.api.formats import shorten
 from webhook.api.quantity import read_quantity
 from webhook.api.release import parse_release
 from webhook.api.review import FORBIDDEN, REQUIRED
-from webhook.validation.cluster import Cluster, Group
+from webhook.validation.cluster import ClusterSpec, GroupSpec
 from webhook.validation.field import Field
 from webhook.validation.finding import Fault
 from webhook.validation.ray_object import RayObject
@@ -22,7 +22,7 @@ _IDLE_SECONDS: Final = 300
 _KINDS: Final = ("limits", "requests")
 
 
-def idle_timeout_negative(cluster: Cluster) -> Iterator[Fault]:
+def idle_timeout_negative(cluster: ClusterSpec) -> Iterator[Fault]:
     """An idle timeout below 0, of a group or of the autoscaler.
 
     KubeRay refuses the whole RayCluster and creates no pods.
@@ -33,7 +33,7 @@ def idle_timeout_negative(cluster: Cluster) -> Iterator[Fault]:
             yield Fault(field, f"{field.number}: write 0 or more seconds")
 
 
-def idle_timeout_without_v2(cluster: Cluster) -> Iterator[Fault]:
+def idle_timeout_without_v2(cluster: ClusterSpec) -> Iterator[Fault]:
     """An idle timeout of a group without an explicit autoscaler v2.
 
     Only v2 supports timeouts per group. KubeRay does not infer v2 from the Ray release here, and
@@ -46,7 +46,7 @@ def idle_timeout_without_v2(cluster: Cluster) -> Iterator[Fault]:
             yield Fault(field, message, FORBIDDEN)
 
 
-def idle_timeout_short(cluster: Cluster) -> Iterator[Fault]:
+def idle_timeout_short(cluster: ClusterSpec) -> Iterator[Fault]:
     """An idle timeout below 300 s of an autoscaled group of several hosts.
 
     The hosts of a replica start one after the other, and the first ones are idle until the last one
@@ -63,7 +63,7 @@ def idle_timeout_short(cluster: Cluster) -> Iterator[Fault]:
             yield Fault(field, f"{seconds} s is {slow}: write {_IDLE_SECONDS} or more")
 
 
-def priority_unsupported(cluster: Cluster) -> Iterator[Fault]:
+def priority_unsupported(cluster: ClusterSpec) -> Iterator[Fault]:
     """A priority of a group without an explicit autoscaler v2, or without Ray 2.56.
 
     Earlier autoscalers do not support priorities, so KubeRay refuses the RayCluster; it reads
@@ -78,7 +78,7 @@ def priority_unsupported(cluster: Cluster) -> Iterator[Fault]:
             yield Fault(field, message, FORBIDDEN)
 
 
-def group_suspend_autoscaled(cluster: Cluster) -> Iterator[Fault]:
+def group_suspend_autoscaled(cluster: ClusterSpec) -> Iterator[Fault]:
     """A suspended worker group in a cluster that autoscales.
 
     The autoscaler would recreate the group's pods, so KubeRay refuses the RayCluster.
@@ -89,7 +89,7 @@ def group_suspend_autoscaled(cluster: Cluster) -> Iterator[Fault]:
             yield Fault(group.field / "suspend", message, FORBIDDEN)
 
 
-def autoscaler_v2_switch_alone(cluster: Cluster) -> Iterator[Fault]:
+def autoscaler_v2_switch_alone(cluster: ClusterSpec) -> Iterator[Fault]:
     """The variable that chooses autoscaler v2, in a cluster that does not autoscale.
 
     KubeRay regards the variable as a mistake and refuses the RayCluster.
@@ -102,7 +102,7 @@ def autoscaler_v2_switch_alone(cluster: Cluster) -> Iterator[Fault]:
         yield Fault(switch, message, FORBIDDEN)
 
 
-def autoscaler_version_twice(cluster: Cluster) -> Iterator[Fault]:
+def autoscaler_version_twice(cluster: ClusterSpec) -> Iterator[Fault]:
     """The version of the autoscaler, set as an option and as a variable of the head.
 
     The two may contradict each other, so KubeRay refuses the RayCluster.
@@ -113,7 +113,7 @@ def autoscaler_version_twice(cluster: Cluster) -> Iterator[Fault]:
         yield Fault(switch, message, FORBIDDEN)
 
 
-def restart_policy_with_v2(cluster: Cluster) -> Iterator[Fault]:
+def restart_policy_with_v2(cluster: ClusterSpec) -> Iterator[Fault]:
     """A restart policy other than Never together with autoscaler v2.
 
     Autoscaler v2 replaces pods itself and does not detect containers that restart in place, so
@@ -125,7 +125,7 @@ def restart_policy_with_v2(cluster: Cluster) -> Iterator[Fault]:
             yield Fault(policy, f"{problem}: write Never, or remove it")
 
 
-def restart_policy_not_never(cluster: Cluster) -> Iterator[Fault]:
+def restart_policy_not_never(cluster: ClusterSpec) -> Iterator[Fault]:
     """A restart policy other than Never in an autoscaled cluster whose autoscaler version KubeRay
     does not check.
 
@@ -142,7 +142,7 @@ def restart_policy_not_never(cluster: Cluster) -> Iterator[Fault]:
         yield Fault(policy, message)
 
 
-def _restart_policies(groups: Iterable[Group]) -> Iterator[Field]:
+def _restart_policies(groups: Iterable[GroupSpec]) -> Iterator[Field]:
     """Yield the restart policies other than Never."""
     for group in groups:
         policy = group.pod / "restartPolicy"
@@ -150,7 +150,7 @@ def _restart_policies(groups: Iterable[Group]) -> Iterator[Field]:
             yield policy
 
 
-def multi_host_with_v1(cluster: Cluster) -> Iterator[Fault]:
+def multi_host_with_v1(cluster: ClusterSpec) -> Iterator[Fault]:
     """A group of several hosts in a cluster that Ray's autoscaler v1 scales.
 
     Autoscaler v1 counts hosts and writes their number as `replicas`: a group of 4 hosts that should
@@ -167,7 +167,7 @@ def multi_host_with_v1(cluster: Cluster) -> Iterator[Fault]:
             yield Fault(group.field / "numOfHosts", f"{problem}: {advice}")
 
 
-def autoscaler_command_variable(cluster: Cluster) -> Iterator[Fault]:
+def autoscaler_command_variable(cluster: ClusterSpec) -> Iterator[Fault]:
     """The variable with the autoscaler's start command, among the options.
 
     KubeRay sets this variable itself, and another value would silently replace KubeRay's, so
@@ -217,7 +217,7 @@ _PARAMS: Final = {
 """Start parameters that Ray's autoscaler parses: a predicate of readable values, and advice."""
 
 
-def param_ends_autoscaler(cluster: Cluster) -> Iterator[Fault]:
+def param_ends_autoscaler(cluster: ClusterSpec) -> Iterator[Fault]:
     """A start parameter of an autoscaled group that the autoscaler cannot parse.
 
     Ray's autoscaler parses amounts with int(); they must not be negative. Of custom resources it
@@ -234,7 +234,7 @@ def param_ends_autoscaler(cluster: Cluster) -> Iterator[Fault]:
                 yield Fault(group.param(name), f"{problem}: write {advice}")
 
 
-def autoscaled_without_groups(cluster: Cluster) -> Iterator[Fault]:
+def autoscaled_without_groups(cluster: ClusterSpec) -> Iterator[Fault]:
     """A cluster that autoscales and has no field `workerGroupSpecs`.
 
     Ray's autoscaler exits with a KeyError. An empty list is enough in a standalone RayCluster, but
@@ -248,7 +248,7 @@ def autoscaled_without_groups(cluster: Cluster) -> Iterator[Fault]:
         yield Fault(field, message, REQUIRED)
 
 
-def group_resource_unreadable(cluster: Cluster) -> Iterator[Fault]:
+def group_resource_unreadable(cluster: ClusterSpec) -> Iterator[Fault]:
     """An amount in the `resources` of a group that is negative or not a quantity.
 
     Ray's autoscaler parses all of them and exits with an exception, so no group scales. Without
@@ -268,7 +268,7 @@ def group_resource_unreadable(cluster: Cluster) -> Iterator[Fault]:
                 yield Fault(resources.key(key), message, doubtful=not cluster.autoscaling)
 
 
-def devices_not_counted(cluster: Cluster) -> Iterator[Fault]:
+def devices_not_counted(cluster: ClusterSpec) -> Iterator[Fault]:
     """An autoscaled group with devices that Ray's autoscaler does not count.
 
     The autoscaler counts TPUs, and extended resources whose names end with `gpu`. It starts no node
@@ -313,12 +313,12 @@ def _find_uncounted_resource(resource: str) -> str:
     return next((ray for form, ray in _UNCOUNTED if form.fullmatch(resource)), "")
 
 
-def _device_field(group: Group, name: str) -> Field:
+def _device_field(group: GroupSpec, name: str) -> Field:
     kind = "limits" if name in group.first.limits else "requests"
     return group.first.amounts(kind).key(name)
 
 
-def _has_amount(group: Group, resource: str) -> bool:
+def _has_amount(group: GroupSpec, resource: str) -> bool:
     """Return whether the amount of a resource is set for Ray, in a start parameter or the group."""
     resources = (group.field / "resources").map
     if resource == _GPU and ("num-gpus" in group.params or any(map(_is_gpu, resources))):
@@ -330,7 +330,7 @@ def _is_gpu(name: str) -> bool:
     return name.lower().endswith("gpu")
 
 
-def cpu_unknown(cluster: Cluster) -> Iterator[Fault]:
+def cpu_unknown(cluster: ClusterSpec) -> Iterator[Fault]:
     """An autoscaled group without a number of CPUs.
 
     Ray's autoscaler exits with "failed to detect CPU resources". It reads `num-cpus`, or the limit

@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from webhook.api.quantity import read_quantity
 from webhook.manifest.start_command import custom_resources, start_amounts
-from webhook.validation.cluster import Cluster, Group
+from webhook.validation.cluster import ClusterSpec, GroupSpec
 
 CPU: Final = "CPU"
 GPU: Final = "GPU"
@@ -48,7 +48,7 @@ class Capacity(Struct, frozen=True):
         return all(offered is None or amount <= offered for offered, amount in pairs)
 
 
-def read_capacity(cluster: Cluster, group: Group) -> Capacity | None:
+def read_capacity(cluster: ClusterSpec, group: GroupSpec) -> Capacity | None:
     """Return what a node of a group, or the head, offers; None if it may offer anything, because
     KubeRay does not start Ray there, or a value is replaced when the pod starts.
     """
@@ -70,7 +70,7 @@ def read_capacity(cluster: Cluster, group: Group) -> Capacity | None:
     return Capacity({**amounts, **custom, **plain}, has_devices)
 
 
-def _has_devices(group: Group) -> bool:
+def _has_devices(group: GroupSpec) -> bool:
     """Return whether a pod of a group may have devices: an extended resource, a claim, or access
     that Kubernetes does not count.
     """
@@ -94,7 +94,7 @@ def _has_own_devices(container: Mapping[str, object]) -> bool:
     return isinstance(security, dict) and bool(security.get("privileged"))
 
 
-class Nodes(Struct, frozen=True):
+class NodeCapacities(Struct, frozen=True):
     """The different nodes of a cluster, with the number of each that it can have."""
 
     kinds: list[tuple[Capacity, int]]
@@ -120,7 +120,7 @@ object can take.
 """
 
 
-def read_nodes(cluster: Cluster) -> Nodes | None:
+def read_nodes(cluster: ClusterSpec) -> NodeCapacities | None:
     """Return the nodes of a cluster, None if one of them may offer anything, or if there are too
     many different ones.
     """
@@ -132,10 +132,10 @@ def read_nodes(cluster: Cluster) -> Nodes | None:
         key = (*sorted(capacity.amounts.items(), key=str), capacity.has_devices)
         number = _number(cluster, group) + kinds.get(key, (capacity, 0))[1]
         kinds[key] = capacity, number
-    return Nodes([*kinds.values()])
+    return NodeCapacities([*kinds.values()])
 
 
-def _number(cluster: Cluster, group: Group) -> int:
+def _number(cluster: ClusterSpec, group: GroupSpec) -> int:
     """Return the number of nodes that a group can have."""
     if group is cluster.head:
         return 1

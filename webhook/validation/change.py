@@ -8,7 +8,7 @@ from typing import Any, Final
 from msgspec import Struct
 
 from webhook.api import names
-from webhook.validation.cluster import Cluster, Group
+from webhook.validation.cluster import ClusterSpec, GroupSpec
 from webhook.validation.field import Field, at
 from webhook.validation.ray_object import RayObject
 
@@ -157,8 +157,8 @@ def replicas_of(kind: str, value: object) -> list[Any]:
 class Update(Struct):
     """The two versions of a cluster, standalone or in a RayService."""
 
-    old: Cluster
-    new: Cluster
+    old: ClusterSpec
+    new: ClusterSpec
     service: Field | None
 
     @property
@@ -175,7 +175,7 @@ class Update(Struct):
         """Return whether the pods of a RayCluster that users edit directly keep running."""
         return self.standalone and not self.recreates
 
-    def pairs(self) -> Iterator[tuple[Group, Group]]:
+    def pairs(self) -> Iterator[tuple[GroupSpec, GroupSpec]]:
         """Yield the groups of both versions, matched by name, if their pods keep running."""
         old_groups = {group.name: group for group in reversed(self.old.groups)}
         groups = self.new.groups if self.in_place else []
@@ -191,5 +191,5 @@ def read_update(old: RayObject, new: RayObject) -> Update | None:
     return Update(old.cluster, new.cluster, new.service.field if new.service else None)
 
 
-def _is_suspended(cluster: Cluster) -> bool:
+def _is_suspended(cluster: ClusterSpec) -> bool:
     return (cluster.field / "suspend").flag

@@ -39,7 +39,7 @@ AUTOSCALER_V2_SINCE: Final = (2, 47)
 """The first Ray release with autoscaler v2 by default."""
 
 
-class Container(Struct):
+class ContainerSpec(Struct):
     """One container of a template; `env` maps the name of a variable to the index of its entry."""
 
     field: Field
@@ -76,10 +76,10 @@ class Container(Struct):
         return self.field / "resources" / kind
 
 
-_NO_CONTAINER: Final = Container(Field(None), "", "", {}, {}, {}, NO_DEVICES)
+_NO_CONTAINER: Final = ContainerSpec(Field(None), "", "", {}, {}, {}, NO_DEVICES)
 
 
-class Group(Struct):
+class GroupSpec(Struct):
     """A worker group, or the head as a group; absent numbers have the CRD's defaults."""
 
     field: Field
@@ -88,20 +88,20 @@ class Group(Struct):
     hosts: int
     scale: WorkerGroup
     pod: Field
-    containers: list[Container]
-    inits: list[Container]
+    containers: list[ContainerSpec]
+    inits: list[ContainerSpec]
     devices: Counts
     """The devices of a pod, as counted for the variables of its slice."""
     slice: Slice
     """The TPU slice of each replica."""
 
     @property
-    def first(self) -> Container:
+    def first(self) -> ContainerSpec:
         """Ray's container; one without fields if the template has no container."""
         return self.containers[0] if self.containers else _NO_CONTAINER
 
     @property
-    def every_container(self) -> list[Container]:
+    def every_container(self) -> list[ContainerSpec]:
         """The containers, then the init containers."""
         return [*self.containers, *self.inits]
 
@@ -178,7 +178,7 @@ class Group(Struct):
         return (self.field / "rayStartParams").key(name)
 
 
-class Cluster(Struct, dict=True):
+class ClusterSpec(Struct, dict=True):
     """A RayCluster spec with the annotations and labels of the object that contains it."""
 
     field: Field
@@ -187,8 +187,8 @@ class Cluster(Struct, dict=True):
     owner: str
     annotations: dict[str, str]
     labels: dict[str, str]
-    head: Group
-    groups: list[Group]
+    head: GroupSpec
+    groups: list[GroupSpec]
     kueue: Kueue
     settings: RuleSettings
 
@@ -198,7 +198,7 @@ class Cluster(Struct, dict=True):
         return parse_ippr(self.annotations.get(names.ANNOTATION_IPPR, ""))
 
     @property
-    def everyone(self) -> list[Group]:
+    def everyone(self) -> list[GroupSpec]:
         """The head, then the worker groups."""
         return [self.head, *self.groups]
 
@@ -218,7 +218,7 @@ class Cluster(Struct, dict=True):
         return self.has_serve_service or self.owner == names.RAYSERVICE_KIND
 
     @property
-    def autoscaled(self) -> list[Group]:
+    def autoscaled(self) -> list[GroupSpec]:
         """The head and the worker groups if the cluster autoscales."""
         return self.everyone if self.autoscaling else []
 
@@ -268,12 +268,12 @@ class Cluster(Struct, dict=True):
         """Return whether an annotation is `true`, in any case, as KubeRay compares it."""
         return self.annotations.get(name, "").lower() == "true"
 
-    def overwrites_start(self, group: Group) -> bool:
+    def overwrites_start(self, group: GroupSpec) -> bool:
         """Return whether the words of a group's container replace KubeRay's `ray start`."""
         annotation = group.annotations.key(names.OVERWRITE_COMMAND).text
         return annotation.lower() == "true" or self.enables(names.OVERWRITE_COMMAND)
 
-    def groups_with(self, device: Device) -> Iterator[Group]:
+    def groups_with(self, device: Device) -> Iterator[GroupSpec]:
         """Yield the worker groups whose pods request a device."""
         return (group for group in self.groups if group.count(device))
 
@@ -281,7 +281,7 @@ class Cluster(Struct, dict=True):
         return (self.meta / "annotations").key(name)
 
 
-def read_cluster(field: Field, meta: Field, settings: RuleSettings, owner: str = "") -> Cluster:
+def read_cluster(field: Field, meta: Field, settings: RuleSettings, owner: str = "") -> ClusterSpec:
     """Return the view of the RayCluster spec at `field`, part of an object with the metadata `meta`
     and owned by `owner`.
     """
@@ -292,7 +292,7 @@ def read_cluster(field: Field, meta: Field, settings: RuleSettings, owner: str =
     annotations = (meta / "annotations").strings
     kueue = read_kueue(labels)
     groups = [_group(entry, (entry / "groupName").text, kueue) for entry in entries]
-    return Cluster(
+    return ClusterSpec(
         field=field,
         meta=meta,
         # KubeRay names the RayCluster of a RayJob or RayService after it, with five random
@@ -308,7 +308,7 @@ def read_cluster(field: Field, meta: Field, settings: RuleSettings, owner: str =
     )
 
 
-def _group(field: Field, name: str, kueue: Kueue) -> Group:
+def _group(field: Field, name: str, kueue: Kueue) -> GroupSpec:
     """Return the view of the group at `field`. Large objects have hundreds of groups, so only
     fields that findings refer to become `Field` objects.
     """
@@ -339,10 +339,12 @@ def _group(field: Field, name: str, kueue: Kueue) -> Group:
     chips = devices.get(TPU.name, 0) * hosts
     whole = read_slice(annotations, selector, chips, placed=placed)
     params = _strings(value.get("rayStartParams"))
-    return Group(field, name, params, hosts, scale, pod_field, containers, inits, devices, whole)
+    return GroupSpec(
+        field, name, params, hosts, scale, pod_field, containers, inits, devices, whole
+    )
 
 
-def _containers(pod: Mapping[str, Any], pod_field: Field, name: str) -> list[Container]:
+def _containers(pod: Mapping[str, Any], pod_field: Field, name: str) -> list[ContainerSpec]:
     listed = pod.get(name)
     if type(listed) is not list:
         return []
@@ -354,7 +356,7 @@ def _containers(pod: Mapping[str, Any], pod_field: Field, name: str) -> list[Con
     ]
 
 
-def _container(value: Mapping[str, Any], field: Field) -> Container:
+def _container(value: Mapping[str, Any], field: Field) -> ContainerSpec:
     entries = value.get("env")
     env = {}
     if type(entries) is list:
@@ -372,7 +374,7 @@ def _container(value: Mapping[str, Any], field: Field) -> Container:
         else NO_DEVICES
     )
     name, image = _text(value.get("name")), _text(value.get("image"))
-    return Container(field, name, image, env, limits, requests, devices)
+    return ContainerSpec(field, name, image, env, limits, requests, devices)
 
 
 def _names(listed: object) -> list[str]:

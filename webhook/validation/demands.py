@@ -6,7 +6,7 @@ from decimal import Decimal
 from itertools import islice
 from typing import Final
 
-from webhook.validation.capacity import CPU, GPU, MEMORY, Amounts, Nodes, read_nodes
+from webhook.validation.capacity import CPU, GPU, MEMORY, Amounts, NodeCapacities, read_nodes
 from webhook.validation.field import Field
 from webhook.validation.finding import Fault
 from webhook.validation.ray_object import Job, RayObject
@@ -79,7 +79,7 @@ def _amount(value: object) -> Decimal | None:
     return amount if amount.is_finite() and amount > 0 else None
 
 
-def _of_deployment(deployment: Field, nodes: Nodes) -> Iterator[Fault]:
+def _of_deployment(deployment: Field, nodes: NodeCapacities) -> Iterator[Fault]:
     options = deployment / "ray_actor_options"
     actor = [*_of_actor(options)]
     bundles = [*islice((deployment / "placement_group_bundles").entries(), _ALL_MAX)]
@@ -132,7 +132,7 @@ def _sum_demands(demands: _Demands) -> Amounts:
     return total
 
 
-def _above(demands: _Demands, holder: Field | None, nodes: Nodes) -> Iterator[Fault]:
+def _above(demands: _Demands, holder: Field | None, nodes: NodeCapacities) -> Iterator[Fault]:
     """Yield the amounts that are above those of all nodes, or else the holder of a demand that no
     node holds as a whole.
     """
@@ -163,14 +163,14 @@ def _format_amount(amount: Decimal) -> str:
     return f"{amount.normalize():f}"[:20]
 
 
-def _of_type(field: Field, nodes: Nodes) -> Iterator[Fault]:
+def _of_type(field: Field, nodes: NodeCapacities) -> Iterator[Fault]:
     """Yield a type of accelerator if no node can have any. Ray finds the type on the node."""
     if field.text and nodes.largest(f"accelerator_type:{field.text}") is not None:
         problem = f"no node has an accelerator: request {field.text[:20]} in a worker group"
         yield Fault(field, f"{problem}, or remove it")
 
 
-def _per_node(deployment: Field, demand: Amounts, nodes: Nodes) -> Iterator[Fault]:
+def _per_node(deployment: Field, demand: Amounts, nodes: NodeCapacities) -> Iterator[Fault]:
     """Yield a maximum of replicas on each node with which not all of them find a place."""
     field, fixed = deployment / "max_replicas_per_node", deployment / "num_replicas"
     least = deployment / "autoscaling_config" / "min_replicas"

@@ -5,7 +5,7 @@ from typing import Final
 
 from webhook.api import names
 from webhook.api.review import FORBIDDEN, REQUIRED
-from webhook.validation.cluster import Cluster
+from webhook.validation.cluster import ClusterSpec
 from webhook.validation.field import Field
 from webhook.validation.finding import Fault
 
@@ -13,7 +13,7 @@ _VOLUME: Final = "gcs-storage"
 _MOUNT_PATH: Final = "/data/gcs"
 
 
-def fault_tolerance_twice(cluster: Cluster) -> Iterator[Fault]:
+def fault_tolerance_twice(cluster: ClusterSpec) -> Iterator[Fault]:
     """Fault tolerance set by the old annotation and by options.
 
     The two may contradict each other, so KubeRay refuses the RayCluster.
@@ -24,7 +24,7 @@ def fault_tolerance_twice(cluster: Cluster) -> Iterator[Fault]:
         yield Fault(field, message, FORBIDDEN)
 
 
-def redis_address_alone(cluster: Cluster) -> Iterator[Fault]:
+def redis_address_alone(cluster: ClusterSpec) -> Iterator[Fault]:
     """The variable with the address of Redis, without fault tolerance.
 
     Ray would use Redis without KubeRay's support, so KubeRay refuses the RayCluster.
@@ -37,7 +37,7 @@ def redis_address_alone(cluster: Cluster) -> Iterator[Fault]:
         yield Fault(entry / "name", message, FORBIDDEN)
 
 
-def redis_settings_outside_options(cluster: Cluster) -> Iterator[Fault]:
+def redis_settings_outside_options(cluster: ClusterSpec) -> Iterator[Fault]:
     """Settings of Redis outside the options of fault tolerance, while options are set.
 
     The two may contradict each other, so KubeRay refuses the RayCluster.
@@ -51,7 +51,7 @@ def redis_settings_outside_options(cluster: Cluster) -> Iterator[Fault]:
         yield _instead(field, "externalStorageNamespace")
 
 
-def redis_username_outside_options(cluster: Cluster) -> Iterator[Fault]:
+def redis_username_outside_options(cluster: ClusterSpec) -> Iterator[Fault]:
     """The user name for Redis outside the options of fault tolerance.
 
     KubeRay reads the user name from the options only, and refuses the RayCluster.
@@ -59,7 +59,7 @@ def redis_username_outside_options(cluster: Cluster) -> Iterator[Fault]:
     yield from _outside(cluster, "redisUsername", names.REDIS_USERNAME, "redis-username")
 
 
-def _outside(cluster: Cluster, option: str, variable: str, param: str = "") -> Iterator[Fault]:
+def _outside(cluster: ClusterSpec, option: str, variable: str, param: str = "") -> Iterator[Fault]:
     """Report the start parameter and the variable of the head that stand for an option."""
     if param and cluster.head.params.get(param):
         yield _instead(cluster.head.param(param), option)
@@ -72,7 +72,7 @@ def _instead(field: Field, option: str) -> Fault:
     return Fault(field, message, FORBIDDEN)
 
 
-def rocksdb_with_redis_settings(cluster: Cluster) -> Iterator[Fault]:
+def rocksdb_with_redis_settings(cluster: ClusterSpec) -> Iterator[Fault]:
     """Settings of Redis for the RocksDB backend.
 
     KubeRay regards these settings as a mistake and refuses the RayCluster.
@@ -85,7 +85,7 @@ def rocksdb_with_redis_settings(cluster: Cluster) -> Iterator[Fault]:
                 yield Fault(field, message, FORBIDDEN)
 
 
-def rocksdb_claim_conflict(cluster: Cluster) -> Iterator[Fault]:
+def rocksdb_claim_conflict(cluster: ClusterSpec) -> Iterator[Fault]:
     """An existing volume claim for RocksDB together with settings for a new one.
 
     KubeRay uses an existing claim unchanged, so these settings contradict it, and KubeRay refuses
@@ -100,7 +100,7 @@ def rocksdb_claim_conflict(cluster: Cluster) -> Iterator[Fault]:
                 yield Fault(field, f"{problem}: remove one of them", FORBIDDEN)
 
 
-def rocksdb_managed_storage(cluster: Cluster) -> Iterator[Fault]:
+def rocksdb_managed_storage(cluster: ClusterSpec) -> Iterator[Fault]:
     """The storage of RocksDB, set by hand in the head's template.
 
     KubeRay sets these variables, the volume and its mount itself, and refuses a template that
@@ -120,7 +120,7 @@ def rocksdb_managed_storage(cluster: Cluster) -> Iterator[Fault]:
             yield Fault(volume, "KubeRay adds a volume of this name: rename this one", FORBIDDEN)
 
 
-def redis_with_storage(cluster: Cluster) -> Iterator[Fault]:
+def redis_with_storage(cluster: ClusterSpec) -> Iterator[Fault]:
     """A volume for the Redis backend.
 
     Only RocksDB uses a volume; KubeRay refuses the RayCluster.
@@ -131,11 +131,11 @@ def redis_with_storage(cluster: Cluster) -> Iterator[Fault]:
         yield Fault(field, message, FORBIDDEN)
 
 
-def _options(cluster: Cluster) -> Field:
+def _options(cluster: ClusterSpec) -> Field:
     return cluster.field / "gcsFaultToleranceOptions"
 
 
-def _rocksdb(cluster: Cluster) -> bool:
+def _rocksdb(cluster: ClusterSpec) -> bool:
     return (_options(cluster) / "backend").text == "rocksdb"
 
 
@@ -166,7 +166,7 @@ _AZURE_MODES: Final = {
 """By mode, the variables of which one is required to log in to Azure."""
 
 
-def history_collector_missing(cluster: Cluster) -> Iterator[Fault]:
+def history_collector_missing(cluster: ClusterSpec) -> Iterator[Fault]:
     """History options without a collector, or a collector without an image.
 
     KubeRay has no container to add to the pods, so it refuses the RayCluster.
@@ -181,7 +181,7 @@ def history_collector_missing(cluster: Cluster) -> Iterator[Fault]:
         yield Fault(image, "collectorOptions has no image: set it", REQUIRED)
 
 
-def history_managed_variable(cluster: Cluster) -> Iterator[Fault]:
+def history_managed_variable(cluster: ClusterSpec) -> Iterator[Fault]:
     """A variable of the collector that KubeRay sets itself.
 
     The value would replace KubeRay's, so KubeRay refuses the RayCluster.
@@ -192,7 +192,7 @@ def history_managed_variable(cluster: Cluster) -> Iterator[Fault]:
             yield Fault(entry / "name", message, FORBIDDEN)
 
 
-def history_storage_incomplete(cluster: Cluster) -> Iterator[Fault]:
+def history_storage_incomplete(cluster: ClusterSpec) -> Iterator[Fault]:
     """A collector without its storage, or with incomplete settings of its storage.
 
     The collector could not store any data, so KubeRay refuses the RayCluster.
@@ -217,7 +217,7 @@ def history_storage_incomplete(cluster: Cluster) -> Iterator[Fault]:
         yield Fault(collector / "env", f"env {problem}", REQUIRED)
 
 
-def history_container_taken(cluster: Cluster) -> Iterator[Fault]:
+def history_container_taken(cluster: ClusterSpec) -> Iterator[Fault]:
     """A container with the name of the collector, in a template.
 
     KubeRay adds a container of this name, so it refuses a template that contains one.
@@ -230,5 +230,5 @@ def history_container_taken(cluster: Cluster) -> Iterator[Fault]:
                     yield Fault(container.field / "name", message, FORBIDDEN)
 
 
-def _collector(cluster: Cluster) -> Field:
+def _collector(cluster: ClusterSpec) -> Field:
     return cluster.field / "historyServerOptions" / "collectorOptions"

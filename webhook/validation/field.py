@@ -31,7 +31,7 @@ _NAME_MAX: Final = 40
 """Maximum characters of a name in a message."""
 
 
-class Key(str):
+class UserKey(str):
     """A key that users choose, such as the name of a label; a path contains it in brackets."""
 
     __slots__ = ()
@@ -56,7 +56,7 @@ class Field(Struct, frozen=True, eq=False):
     def key(self, name: str) -> "Field":
         """Return the entry `name` of this map, whose keys users choose."""
         value = self.value
-        return Field(value.get(name) if type(value) is dict else None, self, Key(name))
+        return Field(value.get(name) if type(value) is dict else None, self, UserKey(name))
 
     def below(self, tokens: Iterable[str | int]) -> "Field":
         """Return the field at a path."""
@@ -221,4 +221,4 @@ def _cut(name: str) -> str:
 
 
 def _format_token(token: str | int) -> str:
-    return f"[{token}]" if isinstance(token, Key | int) else f".{token}"
+    return f"[{token}]" if isinstance(token, UserKey | int) else f".{token}"

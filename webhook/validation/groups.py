@@ -26,7 +26,7 @@ from webhook.groups.naming import (
     pod_prefix,
 )
 from webhook.manifest.kuberay_pods import MOST_PODS
-from webhook.validation.cluster import GROUPS_MAX, UNBOUNDED, Cluster
+from webhook.validation.cluster import GROUPS_MAX, UNBOUNDED, ClusterSpec
 from webhook.validation.finding import Fault
 from webhook.validation.ray_object import RayObject
 
@@ -38,7 +38,7 @@ _SET_LABELS: Final = (
 )
 
 
-def containers_missing(cluster: Cluster) -> Iterator[Fault]:
+def containers_missing(cluster: ClusterSpec) -> Iterator[Fault]:
     """A head or worker group whose template has no container.
 
     The first container runs Ray.
@@ -50,7 +50,7 @@ def containers_missing(cluster: Cluster) -> Iterator[Fault]:
             yield Fault(field, message, REQUIRED)
 
 
-def too_many_groups(cluster: Cluster) -> Iterator[Fault]:
+def too_many_groups(cluster: ClusterSpec) -> Iterator[Fault]:
     """More worker groups than the rules check.
 
     The duration of a review is bounded, so further groups are not checked; KubeRay would need
@@ -64,7 +64,7 @@ def too_many_groups(cluster: Cluster) -> Iterator[Fault]:
         yield Fault(field, f"{problem}: {advice}")
 
 
-def raycluster_too_large(cluster: Cluster) -> Iterator[Fault]:
+def raycluster_too_large(cluster: ClusterSpec) -> Iterator[Fault]:
     """A RayCluster of more than 320 KiB with its labels and annotations, as JSON.
 
     With its status and managed fields it may have 384 KiB. The webhook reads no larger one, because
@@ -80,7 +80,7 @@ def raycluster_too_large(cluster: Cluster) -> Iterator[Fault]:
         yield Fault(cluster.field, f"the RayCluster {problem}")
 
 
-def too_many_pods(cluster: Cluster) -> Iterator[Fault]:
+def too_many_pods(cluster: ClusterSpec) -> Iterator[Fault]:
     """More pods than Kubernetes supports in one cluster.
 
     KubeRay creates pods until a quota, the nodes or etcd are exhausted, and other workloads in the
@@ -96,7 +96,7 @@ def too_many_pods(cluster: Cluster) -> Iterator[Fault]:
         yield Fault(field, f"{problem}: lower replicas, or numOfHosts")
 
 
-def group_name_duplicate(cluster: Cluster) -> Iterator[Fault]:
+def group_name_duplicate(cluster: ClusterSpec) -> Iterator[Fault]:
     """Two worker groups with the same name.
 
     KubeRay selects the pods of a group by its name, so each of the two groups deletes the pods of
@@ -112,7 +112,7 @@ def group_name_duplicate(cluster: Cluster) -> Iterator[Fault]:
         group_names.add(group.name)
 
 
-def group_host_names_duplicate(cluster: Cluster) -> Iterator[Fault]:
+def group_host_names_duplicate(cluster: ClusterSpec) -> Iterator[Fault]:
     """Two worker groups whose hosts have the same host names.
 
     Host names are in lower case and have at most 63 characters, so groups such as `TPU` and `tpu`
@@ -133,7 +133,7 @@ def group_host_names_duplicate(cluster: Cluster) -> Iterator[Fault]:
             yield Fault(group.field / "groupName", f"{problem}: rename one", DUPLICATE)
 
 
-def group_name_reserved(cluster: Cluster) -> Iterator[Fault]:
+def group_name_reserved(cluster: ClusterSpec) -> Iterator[Fault]:
     """A worker group with the name of the head's group.
 
     KubeRay labels the head `ray.io/group=headgroup`, so it counts the head as a worker of this
@@ -148,7 +148,7 @@ def group_name_reserved(cluster: Cluster) -> Iterator[Fault]:
             yield Fault(group.field / "groupName", message)
 
 
-def group_name_invalid(cluster: Cluster) -> Iterator[Fault]:
+def group_name_invalid(cluster: ClusterSpec) -> Iterator[Fault]:
     """A group name that cannot be a label value, or part of a pod's name.
 
     The group's name is part of the label `ray.io/group` and of the names of pods; Kubernetes
@@ -173,7 +173,7 @@ def group_name_invalid(cluster: Cluster) -> Iterator[Fault]:
             yield Fault(field, f"{problem}: use letters, digits and '-' inside")
 
 
-def group_name_no_host_name(cluster: Cluster) -> Iterator[Fault]:
+def group_name_no_host_name(cluster: ClusterSpec) -> Iterator[Fault]:
     """A group whose name is too long or unfit for the host names and replica names that it needs.
 
     Hosts of a replica, and of a job over several slices, resolve each other as
@@ -203,7 +203,7 @@ def group_name_no_host_name(cluster: Cluster) -> Iterator[Fault]:
         yield Fault(group.field / "groupName", message)
 
 
-def fqdn_too_long(cluster: Cluster) -> Iterator[Fault]:
+def fqdn_too_long(cluster: ClusterSpec) -> Iterator[Fault]:
     """A pod with its FQDN as host name, where that is too long for the kernel.
 
     The kubelet cannot start the pod. The FQDN consists of the host name, the headless service, the
@@ -221,7 +221,7 @@ def fqdn_too_long(cluster: Cluster) -> Iterator[Fault]:
                 yield Fault(field, problem)
 
 
-def num_of_hosts_invalid(cluster: Cluster) -> Iterator[Fault]:
+def num_of_hosts_invalid(cluster: ClusterSpec) -> Iterator[Fault]:
     """A number of hosts below 1, or above the maximum of a replica.
 
     An explicit 0 creates no pods and deletes existing ones; a negative number crashes KubeRay's
@@ -235,7 +235,7 @@ def num_of_hosts_invalid(cluster: Cluster) -> Iterator[Fault]:
             yield Fault(group.field / "numOfHosts", message)
 
 
-def replica_bounds_invalid(cluster: Cluster) -> Iterator[Fault]:
+def replica_bounds_invalid(cluster: ClusterSpec) -> Iterator[Fault]:
     """Bounds of replicas that are negative or contradict each other.
 
     KubeRay refuses the whole RayCluster and creates no pods.
@@ -253,7 +253,7 @@ def replica_bounds_invalid(cluster: Cluster) -> Iterator[Fault]:
             yield Fault(group.field / "minReplicas", message)
 
 
-def replicas_out_of_bounds(cluster: Cluster) -> Iterator[Fault]:
+def replicas_out_of_bounds(cluster: ClusterSpec) -> Iterator[Fault]:
     """A number of replicas that KubeRay silently changes to fit its bounds.
 
     The number of pods differs from the one requested. Replicas of 0, the API server's default,
@@ -290,7 +290,7 @@ def zero_replicas_raised(ray_object: RayObject) -> Iterator[Fault]:
             yield Fault(field, message)
 
 
-def max_replicas_unbounded(cluster: Cluster) -> Iterator[Fault]:
+def max_replicas_unbounded(cluster: ClusterSpec) -> Iterator[Fault]:
     """An autoscaled group without an upper bound.
 
     The CRD's default is 2147483647: a single runaway job can fill the Kubernetes cluster.

@@ -7,7 +7,7 @@ from webhook.api import names
 from webhook.api.quantity import read_number
 from webhook.api.review import REQUIRED
 from webhook.validation.change import INCREMENTAL
-from webhook.validation.cluster import Cluster
+from webhook.validation.cluster import ClusterSpec
 from webhook.validation.field import Field
 from webhook.validation.finding import Fault
 from webhook.validation.ray_object import RayObject, Service
@@ -56,7 +56,7 @@ def head_port_unnamed(ray_object: RayObject) -> Iterator[Fault]:
         yield _build_port_fault(ports, _SERVE, port or _SERVE_PORT)
 
 
-def head_dashboard_off(cluster: Cluster) -> Iterator[Fault]:
+def head_dashboard_off(cluster: ClusterSpec) -> Iterator[Fault]:
     """A head of a RayJob or RayService without the dashboard.
 
     KubeRay submits the job, and the configuration of Serve, to the dashboard, and never succeeds.
@@ -69,7 +69,7 @@ def head_dashboard_off(cluster: Cluster) -> Iterator[Fault]:
         yield Fault(cluster.head.param("include-dashboard"), message)
 
 
-def head_dashboard_port_mismatch(cluster: Cluster) -> Iterator[Fault]:
+def head_dashboard_port_mismatch(cluster: ClusterSpec) -> Iterator[Fault]:
     """A dashboard of a RayJob or RayService that listens on another port than that of its Service.
 
     KubeRay submits the job, and the configuration of Serve, to the port with the name `dashboard`
@@ -159,7 +159,7 @@ def _build_port_fault(ports: Field, name: str, number: int) -> Fault:
     return Fault(ports, f"{problem}: add containerPort {number} with this name", REQUIRED)
 
 
-def _head_service_ports(cluster: Cluster) -> Field:
+def _head_service_ports(cluster: ClusterSpec) -> Field:
     return cluster.head.field / "headService" / "spec" / "ports"
 
 
@@ -167,13 +167,13 @@ def _is_listed(ports: Field) -> bool:
     return any((port / "name").text == _DASHBOARD for port in ports.entries())
 
 
-def _serves(cluster: Cluster, name: str) -> bool:
+def _serves(cluster: ClusterSpec, name: str) -> bool:
     # Names with the prefix `serve-` count since KubeRay 1.6.
     prefixes = cluster.settings.since(_PREFIXES_SINCE) is not False
     return name == _SERVE or (prefixes and name.startswith(f"{_SERVE}-"))
 
 
-def _needs_serve(ray_object: RayObject, cluster: Cluster) -> bool:
+def _needs_serve(ray_object: RayObject, cluster: ClusterSpec) -> bool:
     """Return whether KubeRay creates a Service for Ray Serve from the ports of the head."""
     service = ray_object.service
     return cluster.has_serve_service or (service is not None and not _has_own_ports(service))

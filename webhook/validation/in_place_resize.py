@@ -10,7 +10,7 @@ from webhook.api.formats import shorten
 from webhook.api.quantity import read_quantity
 from webhook.api.release import format_release
 from webhook.api.review import FORBIDDEN, INVALID, NOT_FOUND, NOT_SUPPORTED, REQUIRED
-from webhook.validation.cluster import Cluster, Group
+from webhook.validation.cluster import ClusterSpec, GroupSpec
 from webhook.validation.field import Field
 from webhook.validation.finding import Fault
 
@@ -32,10 +32,10 @@ _ADVICE: Final = {
 }
 _FIXING: Final = ("num-cpus", "memory")
 """Start parameters that fix an amount that a resize would change."""
-_Entry = tuple[str, dict[str, Any], Group | None]
+_Entry = tuple[str, dict[str, Any], GroupSpec | None]
 
 
-def ippr_malformed(cluster: Cluster) -> Iterator[Fault]:
+def ippr_malformed(cluster: ClusterSpec) -> Iterator[Fault]:
     """An annotation `ray.io/ippr` that Ray cannot parse.
 
     Each group needs `max-cpu`, `max-memory` and `resize-timeout`: positive quantities, and whole
@@ -70,7 +70,7 @@ def _unreadable(entry: object) -> Iterator[tuple[str, str]]:
             yield f"{key} is {str(entry[key])[:24]!r}: write {advice}", INVALID
 
 
-def ippr_value_too_low(cluster: Cluster) -> Iterator[Fault]:
+def ippr_value_too_low(cluster: ClusterSpec) -> Iterator[Fault]:
     """A maximum below the initial amount of the pods, or a timeout of 0 or less.
 
     Ray resizes directly to the maxima, so the pod would shrink; the initial amount is the limit of
@@ -93,7 +93,7 @@ def ippr_value_too_low(cluster: Cluster) -> Iterator[Fault]:
             yield _fault(cluster, f'group "{name[:63]}": {message}')
 
 
-def ippr_group_not_resizable(cluster: Cluster) -> Iterator[Fault]:
+def ippr_group_not_resizable(cluster: ClusterSpec) -> Iterator[Fault]:
     """A group in `ray.io/ippr` whose pods cannot be resized in place.
 
     Ray's container must request cpu and memory, no start parameter or entry of `resources` may fix
@@ -110,7 +110,7 @@ def ippr_group_not_resizable(cluster: Cluster) -> Iterator[Fault]:
                 yield Fault(field, f"{advice}, {alternative}", reason, doubtful=not _read(cluster))
 
 
-def _preventing(group: Group) -> Iterator[tuple[Field, str, str]]:
+def _preventing(group: GroupSpec) -> Iterator[tuple[Field, str, str]]:
     """Yield the fields that prevent a resize of pods, with advice and the cause type."""
     for param in _FIXING:
         if param in group.params:
@@ -132,7 +132,7 @@ def _preventing(group: Group) -> Iterator[tuple[Field, str, str]]:
             yield policy, f"{policy.text[:32]} ends the Ray node: write NotRequired", INVALID
 
 
-def ippr_without_effect(cluster: Cluster) -> Iterator[Fault]:
+def ippr_without_effect(cluster: ClusterSpec) -> Iterator[Fault]:
     """In-place resize that has no effect.
 
     Only autoscaler v2 of Ray 2.56 and later resizes pods, KubeRay permits it since 1.5, and
@@ -165,7 +165,7 @@ def ippr_without_effect(cluster: Cluster) -> Iterator[Fault]:
             yield _fault(cluster, message)
 
 
-def _find_unmet_preconditions(cluster: Cluster) -> Iterator[Fault]:
+def _find_unmet_preconditions(cluster: ClusterSpec) -> Iterator[Fault]:
     """Yield what in-place resize needs and the cluster does not have."""
     kuberay, kubernetes = cluster.settings.kuberay, cluster.settings.kubernetes
     if kuberay is not None and kuberay < KUBERAY_SINCE:
@@ -210,18 +210,18 @@ def _unknown_keys(value: object, listed: list[_Entry]) -> Iterator[str]:
             yield f'group "{name[:32]}": Ray ignores {shorten(key, 32)!r}: {advice}'
 
 
-def _read(cluster: Cluster) -> bool:
+def _read(cluster: ClusterSpec) -> bool:
     """Return whether an autoscaler reads the annotation."""
     old = cluster.release is not None and cluster.release < RAY_SINCE
     return cluster.autoscaling and cluster.v2 is not False and not old
 
 
-def _fault(cluster: Cluster, message: str, reason: str = INVALID) -> Fault:
+def _fault(cluster: ClusterSpec, message: str, reason: str = INVALID) -> Fault:
     field = cluster.annotation(names.ANNOTATION_IPPR)
     return Fault(field, message, reason, doubtful=not _read(cluster))
 
 
-def _entries(cluster: Cluster) -> Iterator[_Entry]:
+def _entries(cluster: ClusterSpec) -> Iterator[_Entry]:
     """Yield each group of the annotation that can be parsed, with the group of the cluster that it
     names.
     """
@@ -249,7 +249,7 @@ def _maximum(entry: dict[str, Any], key: str) -> Decimal | None:
     return _quantity(value) or None
 
 
-def _baseline(group: Group | None, resource: str) -> Decimal | None:
+def _baseline(group: GroupSpec | None, resource: str) -> Decimal | None:
     """Return the initial amount of a resource of Ray's container: its limit, else its request."""
     if group is None:
         return None

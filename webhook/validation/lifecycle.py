@@ -9,7 +9,7 @@ from webhook.api.formats import is_image, shorten
 from webhook.api.quantity import read_quantity
 from webhook.groups.annotations import DRAIN_SECONDS
 from webhook.groups.drain_timeout import DEFAULT_GRACE, MARGIN, own_seconds, read_seconds
-from webhook.validation.cluster import Cluster, Container, Group
+from webhook.validation.cluster import ClusterSpec, ContainerSpec, GroupSpec
 from webhook.validation.field import Field
 from webhook.validation.finding import Fault
 from webhook.validation.ray_object import RayObject
@@ -89,7 +89,7 @@ def _images(ray_object: RayObject) -> Iterator[Field]:
             yield from (container / "image" for container in (spec / name).items())
 
 
-def shared_memory_above_limit(cluster: Cluster) -> Iterator[Fault]:
+def shared_memory_above_limit(cluster: ClusterSpec) -> Iterator[Fault]:
     """A volume at `/dev/shm` that is larger than the memory of Ray's container.
 
     A volume in memory counts as memory of the container that writes to it. Ray sizes its object
@@ -111,7 +111,7 @@ def shared_memory_above_limit(cluster: Cluster) -> Iterator[Fault]:
                 yield Fault(size, message)
 
 
-def memory_below_mebibyte(cluster: Cluster) -> Iterator[Fault]:
+def memory_below_mebibyte(cluster: ClusterSpec) -> Iterator[Fault]:
     """An amount of memory or storage below 1 MiB, whose unit is missing or `m`.
 
     The unit `m` is a thousandth of a byte, and a number without a unit is one of bytes. A container
@@ -143,7 +143,7 @@ def _find_tiny(field: Field) -> Iterator[Fault]:
         yield Fault(field, f"{problem}: write a unit, such as {digits}Mi")
 
 
-def _in_memory(group: Group, container: Container) -> Iterator[Field]:
+def _in_memory(group: GroupSpec, container: ContainerSpec) -> Iterator[Field]:
     """Yield the in-memory volumes that a container mounts at `/dev/shm`."""
     mounted = {
         (mount / "name").text
@@ -156,7 +156,7 @@ def _in_memory(group: Group, container: Container) -> Iterator[Field]:
             yield volume
 
 
-def volume_medium_unknown(cluster: Cluster) -> Iterator[Fault]:
+def volume_medium_unknown(cluster: ClusterSpec) -> Iterator[Fault]:
     """An `emptyDir` with an unknown medium, such as `memory`.
 
     The API server accepts any text. The kubelet mounts only `Memory`, huge pages and disks, and the
@@ -172,7 +172,7 @@ def volume_medium_unknown(cluster: Cluster) -> Iterator[Fault]:
                 yield Fault(medium, message)
 
 
-def head_memory_too_small(cluster: Cluster) -> Iterator[Fault]:
+def head_memory_too_small(cluster: ClusterSpec) -> Iterator[Fault]:
     """A head with less memory than its processes need to start.
 
     The head runs the GCS, the dashboard, its agents and the object store. With 200Mi it is killed
@@ -187,7 +187,7 @@ def head_memory_too_small(cluster: Cluster) -> Iterator[Fault]:
         yield Fault(field, f"the memory limit is {field.value}: write 2Gi or more")
 
 
-def master_address_local(cluster: Cluster) -> Iterator[Fault]:
+def master_address_local(cluster: ClusterSpec) -> Iterator[Fault]:
     """A rendezvous address that is each host's own, in a group of several hosts.
 
     Each host connects to its own address, and the job never starts. The webhook sets the address of
@@ -204,7 +204,7 @@ def master_address_local(cluster: Cluster) -> Iterator[Fault]:
                     yield Fault(container.value(name), message)
 
 
-def host_network_dns(cluster: Cluster) -> Iterator[Fault]:
+def host_network_dns(cluster: ClusterSpec) -> Iterator[Fault]:
     """A pod whose DNS policy does not resolve the names of the cluster.
 
     With `hostNetwork` the default policy is that of the node, as is `Default` with any network. The
@@ -222,7 +222,7 @@ def host_network_dns(cluster: Cluster) -> Iterator[Fault]:
             yield Fault(policy, message)
 
 
-def grace_too_short(cluster: Cluster) -> Iterator[Fault]:
+def grace_too_short(cluster: ClusterSpec) -> Iterator[Fault]:
     """A drain time that exceeds the grace period of the pod.
 
     Kubernetes kills the pod `terminationGracePeriodSeconds` after its deletion, even if work is
@@ -267,14 +267,14 @@ def ray_stop_in_pre_stop(ray_object: RayObject) -> Iterator[Fault]:
                 return
 
 
-def _drains(cluster: Cluster, group: Group) -> bool:
+def _drains(cluster: ClusterSpec, group: GroupSpec) -> bool:
     """Return whether the group's pods have time to drain."""
     variable_seconds = own_seconds(group.first.literal(names.RAY_DRAIN_TIMEOUT))
     annotation_seconds = read_seconds(DRAIN_SECONDS.read(cluster.annotations))
     return bool(annotation_seconds if variable_seconds is None else variable_seconds)
 
 
-def _is_preemptible(group: Group) -> bool:
+def _is_preemptible(group: GroupSpec) -> bool:
     """Return whether the node selector or a label of the group chooses spot nodes."""
     chosen = {**group.selector.strings, **(group.field / "labels").strings}
     return any(

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 
-from webhook.api.namespace_limits import CONTAINER, Limits, Thousandths, format_amount
+from webhook.api.namespace_limits import CONTAINER, LimitRangeItem, Thousandths, format_amount
 from webhook.validation.finding import Fault
 from webhook.validation.growth import Growth
 from webhook.validation.pod_amounts import PodAmounts
@@ -26,7 +26,7 @@ def limit_range_violated(growth: Growth) -> Iterator[Fault]:
             yield Fault(template.field, f"the pods can never be created: {problem}")
 
 
-def _refusals(pod: PodAmounts, every: Iterable[Limits]) -> Iterator[str]:
+def _refusals(pod: PodAmounts, every: Iterable[LimitRangeItem]) -> Iterator[str]:
     """Yield the reasons why the API server refuses a pod: its validation, then LimitRanges.
 
     https://github.com/kubernetes/kubernetes/blob/v1.36.0/plugin/pkg/admission/limitranger/admission.go
@@ -52,7 +52,7 @@ def _refusals(pod: PodAmounts, every: Iterable[Limits]) -> Iterator[str]:
             )
 
 
-def _outside(limits: Limits, requests: Thousandths, most: Thousandths) -> Iterator[str]:
+def _outside(limits: LimitRangeItem, requests: Thousandths, most: Thousandths) -> Iterator[str]:
     """Yield the amounts outside of a LimitRange, each with its bound."""
     of = f"LimitRange {limits.name[:63]}"
     kinds = (("limit", most), ("request", requests))
@@ -75,7 +75,7 @@ def _outside(limits: Limits, requests: Thousandths, most: Thousandths) -> Iterat
     yield from _ratios(limits, requests, most)
 
 
-def _ratios(limits: Limits, requests: Thousandths, most: Thousandths) -> Iterator[str]:
+def _ratios(limits: LimitRangeItem, requests: Thousandths, most: Thousandths) -> Iterator[str]:
     for name, ratio in limits.ratio.items():
         request, limit = requests.get(name, 0), most.get(name, 0)
         if not request or not limit or limit * 1000 > ratio * request:

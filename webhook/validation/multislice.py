@@ -7,12 +7,12 @@ from webhook.api import names
 from webhook.api.formats import shorten
 from webhook.groups.slice_jobs import UNKNOWN_ID, SliceJob, slice_group, slice_jobs
 from webhook.validation.change import Update
-from webhook.validation.cluster import Cluster, Container, Group
+from webhook.validation.cluster import ClusterSpec, ContainerSpec, GroupSpec
 from webhook.validation.field import Field
 from webhook.validation.finding import Fault
 
 
-def slice_count_mismatch(cluster: Cluster) -> Iterator[Fault]:
+def slice_count_mismatch(cluster: ClusterSpec) -> Iterator[Fault]:
     """A number of slices that differs from the number of replicas.
 
     Every replica is one slice. libtpu blocks until all of the given number of slices have
@@ -43,7 +43,7 @@ def slice_count_mismatch(cluster: Cluster) -> Iterator[Fault]:
                 )
 
 
-def multi_slice_autoscaled(cluster: Cluster) -> Iterator[Fault]:
+def multi_slice_autoscaled(cluster: ClusterSpec) -> Iterator[Fault]:
     """A job over several slices in a group that autoscales.
 
     The number of slices is fixed when pods start; adding or deleting a slice later breaks the job.
@@ -59,7 +59,7 @@ def multi_slice_autoscaled(cluster: Cluster) -> Iterator[Fault]:
             yield Fault(_number(container), message)
 
 
-def multi_slice_unreachable(cluster: Cluster) -> Iterator[Fault]:
+def multi_slice_unreachable(cluster: ClusterSpec) -> Iterator[Fault]:
     """A job over several single-host slices in a cluster without a multi-host group.
 
     Slices connect to a host name of the cluster's headless service, and KubeRay creates this
@@ -94,7 +94,7 @@ def slices_renumbered(update: Update) -> Iterator[Fault]:
             yield Fault(new.field / "replicas", message)
 
 
-def _multi_slice(cluster: Cluster) -> list[tuple[Group, Container]]:
+def _multi_slice(cluster: ClusterSpec) -> list[tuple[GroupSpec, ContainerSpec]]:
     return [
         (group, container)
         for group in cluster.groups_with(TPU)
@@ -103,7 +103,7 @@ def _multi_slice(cluster: Cluster) -> list[tuple[Group, Container]]:
     ]
 
 
-def _jobs(cluster: Cluster) -> Mapping[str, SliceJob]:
+def _jobs(cluster: ClusterSpec) -> Mapping[str, SliceJob]:
     """Return the groups of jobs that span several groups."""
     slice_groups = (
         slice_group(group.name, map(_variables, group.containers), group.scale.desired)
@@ -112,7 +112,7 @@ def _jobs(cluster: Cluster) -> Mapping[str, SliceJob]:
     return slice_jobs([member for member in slice_groups if member is not None])
 
 
-def _variables(container: Container) -> dict[str, str]:
+def _variables(container: ContainerSpec) -> dict[str, str]:
     return {
         name: container.literal(name) or UNKNOWN_ID
         for name in (names.MEGASCALE_NUM_SLICES, names.MEGASCALE_SLICE_ID)
@@ -120,5 +120,5 @@ def _variables(container: Container) -> dict[str, str]:
     }
 
 
-def _number(container: Container) -> Field:
+def _number(container: ContainerSpec) -> Field:
     return container.value(names.MEGASCALE_NUM_SLICES)

@@ -28,11 +28,11 @@ from webhook.groups.annotations import (
     OptIn,
 )
 from webhook.validation.change import Update
-from webhook.validation.cluster import Cluster
+from webhook.validation.cluster import ClusterSpec
 from webhook.validation.finding import Fault
 
 
-def annotation_without_effect(cluster: Cluster) -> Iterator[Fault]:
+def annotation_without_effect(cluster: ClusterSpec) -> Iterator[Fault]:
     """An annotation of the webhook that applies to no pod of the object.
 
     The value is valid, but no worker group is of the required kind, or the object is in no shard
@@ -49,22 +49,22 @@ def annotation_without_effect(cluster: Cluster) -> Iterator[Fault]:
 _SEVERAL: Final = "no group has several hosts: set numOfHosts"
 
 
-def _no_several(cluster: Cluster, text: str) -> str:
+def _no_several(cluster: ClusterSpec, text: str) -> str:
     several = any(group.hosts > 1 for group in cluster.groups)
     return "" if several or text == "false" else _SEVERAL
 
 
-def _no_repair(cluster: Cluster, text: str) -> str:
+def _no_repair(cluster: ClusterSpec, text: str) -> str:
     if cluster.settings.repairs is False and text != "false":
         return "repair is off: add repair to the setting installation.components"
     return _no_several(cluster, text)
 
 
-def _no_pod_group(cluster: Cluster, text: str) -> str:
+def _no_pod_group(cluster: ClusterSpec, text: str) -> str:
     return _no_several(cluster, text) if text == REPLICA else ""
 
 
-def _no_profile(cluster: Cluster, text: str) -> str:
+def _no_profile(cluster: ClusterSpec, text: str) -> str:
     groups = [group for group in cluster.groups if group.rendezvous]
     for name in PROFILES.read({PROFILES.annotation: text}):
         profile = profiles.BY_NAME.get(name)
@@ -80,25 +80,25 @@ def _no_profile(cluster: Cluster, text: str) -> str:
     return ""
 
 
-def _own_labels(cluster: Cluster, text: str) -> str:
+def _own_labels(cluster: ClusterSpec, text: str) -> str:
     override = names.RAY_OVERRIDE_LABELS
     is_overridden = all(group.first.sets(override) for group in cluster.groups)
     return f"all templates set {override}" if is_overridden and text != "false" else ""
 
 
-def _own_drain(cluster: Cluster, text: str) -> str:
+def _own_drain(cluster: ClusterSpec, text: str) -> str:
     name = names.RAY_DRAIN_TIMEOUT
     off = all(group.first.literal(name) == "0" for group in cluster.groups)
     return f"all templates set {name} to 0" if off and text != "0" else ""
 
 
-def _no_kept(cluster: Cluster, text: str) -> str:
+def _no_kept(cluster: ClusterSpec, text: str) -> str:
     head = "" if not cluster.gcs_fault_tolerant else "the head's GCS is fault tolerant"
     replicas = "" if any(group.hosts > 1 for group in cluster.groups) else _SEVERAL
     return {HEADS: head, REPLICAS: replicas, ALL: head and replicas}.get(text, "")
 
 
-def _no_domain(cluster: Cluster, text: str) -> str:
+def _no_domain(cluster: ClusterSpec, text: str) -> str:
     with_gpus = [group for group in cluster.groups if group.has_gpus]
     if text == CLUSTER and cluster.head.has_gpus:
         return ""
@@ -109,16 +109,16 @@ def _no_domain(cluster: Cluster, text: str) -> str:
     return ""
 
 
-def _no_shards(cluster: Cluster, _: str) -> str:
+def _no_shards(cluster: ClusterSpec, _: str) -> str:
     alone = not cluster.annotations.get(SHARD_GROUP.annotation)
     return f"{SHARD_GROUP.annotation} is not set: add it, or remove this" if alone else ""
 
 
-def _no_index(cluster: Cluster, text: str) -> str:
+def _no_index(cluster: ClusterSpec, text: str) -> str:
     return "" if cluster.owner else _no_shards(cluster, text)
 
 
-_Effect = tuple[OptIn[Any], Callable[[Cluster, str], str]]
+_Effect = tuple[OptIn[Any], Callable[[ClusterSpec, str], str]]
 
 _OF_PODS: Final[tuple[_Effect, ...]] = (
     (TOPOLOGY_KEY, _no_several),

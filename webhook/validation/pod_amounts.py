@@ -7,9 +7,9 @@ from typing import Any, Final
 from msgspec import Struct
 
 from webhook.api import names
-from webhook.api.namespace_limits import CONTAINER, Limits, Thousandths, thousandths
+from webhook.api.namespace_limits import CONTAINER, LimitRangeItem, Thousandths, thousandths
 from webhook.api.objects import ALWAYS, WAIT_FOR_HEAD_AMOUNTS, WAIT_FOR_HEAD_MOST, map_of
-from webhook.validation.cluster import UNBOUNDED, Cluster, Group
+from webhook.validation.cluster import UNBOUNDED, ClusterSpec, GroupSpec
 from webhook.validation.field import Field
 from webhook.validation.ray_object import SIDECAR, Job, RayObject
 
@@ -87,7 +87,7 @@ class TemplateReader:
     raises the amounts of the container that waits for the head.
     """
 
-    def __init__(self, limits: Iterable[Limits], *, raised: bool) -> None:
+    def __init__(self, limits: Iterable[LimitRangeItem], *, raised: bool) -> None:
         defaults = [limit_range for limit_range in limits if limit_range.type == CONTAINER]
         self._default, self._default_request = _join_defaults(defaults)
         self._raised = raised
@@ -108,7 +108,7 @@ class TemplateReader:
             templates.append(self._submitter(job))
         return templates
 
-    def _head(self, cluster: Cluster, job: Job | None) -> PodTemplate:
+    def _head(self, cluster: ClusterSpec, job: Job | None) -> PodTemplate:
         amounts = _pod(cluster.head.pod)
         if cluster.autoscaling:
             resources = cluster.options / "resources"
@@ -122,7 +122,7 @@ class TemplateReader:
             amounts.containers.append(_submitting())
         return PodTemplate(cluster.head.field, names.HEAD_GROUP, self._complete(amounts))
 
-    def _worker(self, group: Group, autoscaling: bool) -> PodTemplate:  # noqa: FBT001 - of two ways to scale
+    def _worker(self, group: GroupSpec, autoscaling: bool) -> PodTemplate:  # noqa: FBT001 - of two ways to scale
         scale, hosts = group.scale, max(group.hosts, 0)
         least = most = scale.desired
         least_name = most_name = "replicas"
@@ -271,7 +271,7 @@ def _crosses_namespaces(affinity: dict[str, Any]) -> bool:
     return False
 
 
-def _join_defaults(limits: Iterable[Limits]) -> tuple[Thousandths, Thousandths]:
+def _join_defaults(limits: Iterable[LimitRangeItem]) -> tuple[Thousandths, Thousandths]:
     """Return the default limits and requests of several LimitRanges: the first has precedence."""
     default: Thousandths = {}
     default_request: Thousandths = {}

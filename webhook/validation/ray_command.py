@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from webhook.api import names
 from webhook.api.formats import shorten
-from webhook.validation.cluster import Cluster, Group
+from webhook.validation.cluster import ClusterSpec, GroupSpec
 from webhook.validation.field import Field
 from webhook.validation.finding import Fault
 from webhook.validation.shell import read_marks
@@ -39,7 +39,7 @@ _ENDLESS: Final = re.compile(
 _LOOP_ENDS: Final = re.compile(r"\bbreak\b|\bdone\b[^\n;]*&(?!&)")
 
 
-def ray_command_nested_shell(cluster: Cluster) -> Iterator[Fault]:
+def ray_command_nested_shell(cluster: ClusterSpec) -> Iterator[Fault]:
     """A shell or Python with a text as its program, before `ray start`.
 
     KubeRay joins `command` and `args` of Ray's container with blanks and puts them, without quotes,
@@ -59,7 +59,7 @@ def ray_command_nested_shell(cluster: Cluster) -> Iterator[Fault]:
             yield Fault(program.field, message)
 
 
-def ray_command_never_ends(cluster: Cluster) -> Iterator[Fault]:
+def ray_command_never_ends(cluster: ClusterSpec) -> Iterator[Fault]:
     """A server or an endless command before `ray start`.
 
     KubeRay puts `command` and `args` of Ray's container before `ray start`, which therefore never
@@ -80,7 +80,7 @@ def ray_command_never_ends(cluster: Cluster) -> Iterator[Fault]:
                 break
 
 
-def ray_command_syntax(cluster: Cluster) -> Iterator[Fault]:
+def ray_command_syntax(cluster: ClusterSpec) -> Iterator[Fault]:
     """A text before `ray start` that is not a complete command of a shell.
 
     KubeRay continues the text with `&& ulimit ...; ray start ...`. After an operator or a line end
@@ -147,7 +147,7 @@ def _interpreter(word: str) -> str:
     return name if name in _SHELLS or _PYTHON.match(name) else ""
 
 
-def _words(cluster: Cluster, group: Group) -> list[tuple[Field, str]]:
+def _words(cluster: ClusterSpec, group: GroupSpec) -> list[tuple[Field, str]]:
     """Return the words that KubeRay puts before `ray start`, with the list of each; none if the
     template has a start of its own.
     """
@@ -169,11 +169,11 @@ def _words(cluster: Cluster, group: Group) -> list[tuple[Field, str]]:
     return split
 
 
-def _join_words(cluster: Cluster, group: Group) -> str:
+def _join_words(cluster: ClusterSpec, group: GroupSpec) -> str:
     return " ".join(word for _, word in _words(cluster, group))
 
 
-def _field(group: Group) -> Field:
+def _field(group: GroupSpec) -> Field:
     command = group.first.field / "command"
     return command if command.size else group.first.field / "args"
 

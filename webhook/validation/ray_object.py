@@ -10,10 +10,10 @@ from msgspec import UNSET, Struct, UnsetType
 from webhook.api import names
 from webhook.manifest.inline import Inline, read_map
 from webhook.manifest.yaml_values import DuplicateKey
-from webhook.validation.cluster import Cluster, read_cluster
+from webhook.validation.cluster import ClusterSpec, read_cluster
 from webhook.validation.field import Field
 from webhook.validation.finding import Fault
-from webhook.validation.pods.inspection import Pod
+from webhook.validation.pods.inspection import InspectedPod
 from webhook.validation.pods.pod_templates import head_and_workers, submitter
 from webhook.validation.rule_settings import RuleSettings
 
@@ -33,7 +33,7 @@ class Job(Struct, dict=True):
 
     field: Field
     root: Field
-    cluster: Cluster | None
+    cluster: ClusterSpec | None
     settings: RuleSettings
 
     @property
@@ -97,7 +97,7 @@ class Service(Struct, dict=True):
     """The spec of a RayService."""
 
     field: Field
-    cluster: Cluster
+    cluster: ClusterSpec
 
     @cached_property
     def config(self) -> Inline:
@@ -134,7 +134,7 @@ class RayObject(Struct):
     kind: str
     root: Field
     settings: RuleSettings
-    cluster: Cluster | None = None
+    cluster: ClusterSpec | None = None
     job: Job | None = None
     service: Service | None = None
     pods: dict[str, list[Fault]] | UnsetType = UNSET
@@ -150,7 +150,7 @@ class RayObject(Struct):
 
     def _pods(self) -> dict[str, list[Fault]]:
         faults_by_family: dict[str, list[Fault]] = {}
-        pods: list[Pod] = []
+        pods: list[InspectedPod] = []
         job = self.job
         if self.cluster is not None:
             sidecar = job is not None and job.mode == SIDECAR

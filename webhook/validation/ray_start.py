@@ -12,7 +12,7 @@ from webhook.api.release import format_release, image_release, parse_release, sa
 from webhook.api.review import FORBIDDEN, NOT_SUPPORTED
 from webhook.groups.annotations import check_reserved_labels
 from webhook.manifest.start_command import start_amounts
-from webhook.validation.cluster import Cluster, Group
+from webhook.validation.cluster import ClusterSpec, GroupSpec
 from webhook.validation.field import Field
 from webhook.validation.finding import Fault
 
@@ -34,7 +34,7 @@ KNOWN: Final = frozenset({
 _RESOURCES: Final = ("num-cpus", "num-gpus", "memory", "resources")
 
 
-def resources_given_twice(cluster: Cluster) -> Iterator[Fault]:
+def resources_given_twice(cluster: ClusterSpec) -> Iterator[Fault]:
     """Resources of a group in both `resources` and `rayStartParams`.
 
     The two may contradict each other, so KubeRay refuses the RayCluster.
@@ -48,7 +48,7 @@ def resources_given_twice(cluster: Cluster) -> Iterator[Fault]:
             yield Fault(field, message, FORBIDDEN)
 
 
-def labels_in_ray_start_params(cluster: Cluster) -> Iterator[Fault]:
+def labels_in_ray_start_params(cluster: ClusterSpec) -> Iterator[Fault]:
     """Ray node labels given as a start parameter.
 
     KubeRay sets that parameter from the group's `labels`, and refuses another value.
@@ -59,7 +59,7 @@ def labels_in_ray_start_params(cluster: Cluster) -> Iterator[Fault]:
             yield Fault(group.param("labels"), message, FORBIDDEN)
 
 
-def ray_label_invalid(cluster: Cluster) -> Iterator[Fault]:
+def ray_label_invalid(cluster: ClusterSpec) -> Iterator[Fault]:
     """A Ray node label that is not a valid Kubernetes label.
 
     KubeRay adds the label to pods too, and refuses a RayCluster with an invalid label.
@@ -74,7 +74,7 @@ def ray_label_invalid(cluster: Cluster) -> Iterator[Fault]:
                 yield Fault(labels.key(key), f"label {shorten(value, 63)!r}: {LABEL_VALUE_ADVICE}")
 
 
-def ray_label_reserved(cluster: Cluster) -> Iterator[Fault]:
+def ray_label_reserved(cluster: ClusterSpec) -> Iterator[Fault]:
     """A label of a Ray node that only Ray may set, among the labels of a group.
 
     The raylet ends when it starts, so the pods restart repeatedly.
@@ -88,7 +88,7 @@ def ray_label_reserved(cluster: Cluster) -> Iterator[Fault]:
                 yield Fault(labels.key(key), why, FORBIDDEN)
 
 
-def ray_start_param_unknown(cluster: Cluster) -> Iterator[Fault]:
+def ray_start_param_unknown(cluster: ClusterSpec) -> Iterator[Fault]:
     """A start parameter that `ray start` does not have.
 
     `ray start` exits with a usage error, and the pod restarts repeatedly. New releases of Ray add
@@ -162,7 +162,7 @@ _VALUES: Final = {
 """By start parameter, a predicate of valid values, and advice."""
 
 
-def ray_start_value_invalid(cluster: Cluster) -> Iterator[Fault]:
+def ray_start_value_invalid(cluster: ClusterSpec) -> Iterator[Fault]:
     """A value of a start parameter with which `ray start` exits: an invalid number or port, or
     custom resources that are not JSON.
 
@@ -186,7 +186,7 @@ def ray_start_value_invalid(cluster: Cluster) -> Iterator[Fault]:
                 yield Fault(group.param(name), f"{problem}: write {advice}")
 
 
-def _has_own_resources(cluster: Cluster, group: Group) -> bool:
+def _has_own_resources(cluster: ClusterSpec, group: GroupSpec) -> bool:
     """Return whether KubeRay writes the `resources` of a group into a shell command as they are:
     the group has no command of its own, and KubeRay adds no devices to them.
     """
@@ -200,7 +200,7 @@ def _has_own_resources(cluster: Cluster, group: Group) -> bool:
     return params is not None and params.get("resources") == group.params["resources"]
 
 
-def dashboard_host_unreachable(cluster: Cluster) -> Iterator[Fault]:
+def dashboard_host_unreachable(cluster: ClusterSpec) -> Iterator[Fault]:
     """A head of a RayJob or RayService whose dashboard listens on loopback.
 
     KubeRay submits the job, and the configuration of Serve, to the dashboard by its Service, and
@@ -214,7 +214,7 @@ def dashboard_host_unreachable(cluster: Cluster) -> Iterator[Fault]:
         yield Fault(cluster.head.param("dashboard-host"), message)
 
 
-def ray_version_unreadable(cluster: Cluster) -> Iterator[Fault]:
+def ray_version_unreadable(cluster: ClusterSpec) -> Iterator[Fault]:
     """A `rayVersion` that is not a version.
 
     KubeRay chooses commands and defaults by `rayVersion`. If it cannot parse the version, it
@@ -229,7 +229,7 @@ def ray_version_unreadable(cluster: Cluster) -> Iterator[Fault]:
         )
 
 
-def ray_version_mismatch(cluster: Cluster) -> Iterator[Fault]:
+def ray_version_mismatch(cluster: ClusterSpec) -> Iterator[Fault]:
     """A `rayVersion` that differs from the release of the head's image.
 
     KubeRay chooses commands, probes and the default autoscaler by `rayVersion`, but the image runs.
@@ -246,7 +246,7 @@ def ray_version_mismatch(cluster: Cluster) -> Iterator[Fault]:
         yield Fault(field, f"{problem}: make them equal")
 
 
-def image_version_mismatch(cluster: Cluster) -> Iterator[Fault]:
+def image_version_mismatch(cluster: ClusterSpec) -> Iterator[Fault]:
     """An image of workers or of the autoscaler with another Ray or Python than the head's image.
 
     The head refuses such a worker with "Version mismatch", and an autoscaler of another release may
@@ -284,7 +284,7 @@ _LOST: Final = (
 _REPLACED: Final = ("RAY_ADDRESS", "RAY_PORT")
 
 
-def variable_lost(cluster: Cluster) -> Iterator[Fault]:
+def variable_lost(cluster: ClusterSpec) -> Iterator[Fault]:
     """A variable that KubeRay sets to its own value.
 
     KubeRay silently overrides the value in the template.
@@ -298,7 +298,7 @@ def variable_lost(cluster: Cluster) -> Iterator[Fault]:
             yield Fault(field, f"KubeRay replaces the value of {field.text}: remove it")
 
 
-def variable_replaces_kuberay(cluster: Cluster) -> Iterator[Fault]:
+def variable_replaces_kuberay(cluster: ClusterSpec) -> Iterator[Fault]:
     """A variable that overrides KubeRay's value.
 
     Pods then join the address in the variable, and not the head of their own cluster.
@@ -311,7 +311,7 @@ def variable_replaces_kuberay(cluster: Cluster) -> Iterator[Fault]:
             yield Fault(field, f"{field.text} replaces the address that KubeRay sets: remove it")
 
 
-def _find_variable_names(group: Group, wanted: tuple[str, ...]) -> list[Field]:
+def _find_variable_names(group: GroupSpec, wanted: tuple[str, ...]) -> list[Field]:
     """Return the names of variables of Ray's container that are among these."""
     entries = map(group.variable, wanted)
     return [entry / "name" for entry in entries if entry]

@@ -26,7 +26,7 @@ from webhook.groups.annotations import (
 )
 from webhook.groups.compute_domains import has_own
 from webhook.groups.scheduling_groups import NO_GANG, Gang, read_gang
-from webhook.validation.cluster import Cluster, Group
+from webhook.validation.cluster import ClusterSpec, GroupSpec
 from webhook.validation.field import Field
 from webhook.validation.finding import Fault
 from webhook.validation.ray_object import Job
@@ -34,7 +34,7 @@ from webhook.validation.ray_object import Job
 _GATE: Final = "KubernetesWAS"
 
 
-def gang_autoscaled(cluster: Cluster) -> Iterator[Fault]:
+def gang_autoscaled(cluster: ClusterSpec) -> Iterator[Fault]:
     """Gang scheduling by the Kubernetes scheduler of a cluster that autoscales.
 
     With the feature gate KubernetesWAS on, KubeRay silently omits gang scheduling, as the scheduler
@@ -47,7 +47,7 @@ def gang_autoscaled(cluster: Cluster) -> Iterator[Fault]:
         yield Fault(_label(cluster), message)
 
 
-def gang_other_scheduler(cluster: Cluster) -> Iterator[Fault]:
+def gang_other_scheduler(cluster: ClusterSpec) -> Iterator[Fault]:
     """Gang scheduling by the Kubernetes scheduler together with settings for another scheduler.
 
     With the feature gate KubernetesWAS on, the operator runs no other batch scheduler, and all pods
@@ -68,7 +68,7 @@ def gang_other_scheduler(cluster: Cluster) -> Iterator[Fault]:
             yield Fault(field, f"{problem}, but {names.LABEL_GANG} needs default-scheduler")
 
 
-def gang_label_value(cluster: Cluster) -> Iterator[Fault]:
+def gang_label_value(cluster: ClusterSpec) -> Iterator[Fault]:
     """A value of the gang scheduling label that only some schedulers accept.
 
     The Kubernetes scheduler expects `true`; Yunikorn and scheduler-plugins enable gang scheduling
@@ -84,7 +84,7 @@ def gang_label_value(cluster: Cluster) -> Iterator[Fault]:
         yield Fault(_label(cluster), message, NOT_SUPPORTED)
 
 
-def scheduling_group_in_template(cluster: Cluster) -> Iterator[Fault]:
+def scheduling_group_in_template(cluster: ClusterSpec) -> Iterator[Fault]:
     """A scheduling group in a pod template.
 
     All pods of the group stay Pending until the PodGroup is created, and with gang scheduling by
@@ -104,7 +104,7 @@ def scheduling_group_in_template(cluster: Cluster) -> Iterator[Fault]:
             yield Fault(field, message)
 
 
-def scheduling_group_obstacle(cluster: Cluster) -> Iterator[Fault]:
+def scheduling_group_obstacle(cluster: ClusterSpec) -> Iterator[Fault]:
     """A scheduling group whose preconditions are not met.
 
     The pods are scheduled one by one. The number of pods of an autoscaled cluster changes, so only
@@ -120,7 +120,7 @@ def scheduling_group_obstacle(cluster: Cluster) -> Iterator[Fault]:
         yield Fault(_annotation(cluster), f"not grouped: {gang.unmet}")
 
 
-def scheduling_group_not_served(cluster: Cluster) -> Iterator[Fault]:
+def scheduling_group_not_served(cluster: ClusterSpec) -> Iterator[Fault]:
     """A scheduling group in a Kubernetes cluster whose API server serves no PodGroups.
 
     The API server silently drops the field from pods, and they are scheduled one by one.
@@ -135,7 +135,7 @@ def scheduling_group_not_served(cluster: Cluster) -> Iterator[Fault]:
         yield Fault(_annotation(cluster), message)
 
 
-def _gang(cluster: Cluster) -> Gang:
+def _gang(cluster: ClusterSpec) -> Gang:
     """Return the gang that pod mutation derives from the same object."""
     if names.ANNOTATION_SCHEDULING_GROUP not in cluster.annotations:
         return NO_GANG
@@ -146,25 +146,25 @@ def _gang(cluster: Cluster) -> Gang:
     return read_gang(RayCluster(meta, spec))
 
 
-def _template(group: Group) -> Template:
+def _template(group: GroupSpec) -> Template:
     pod = group.pod
     priority, scheduler = (pod / name for name in ("priorityClassName", "schedulerName"))
     spec = TemplateSpec(priority.text, scheduler.text, (pod / "evictionResponders").value)
     return Template(spec)
 
 
-def _annotation(cluster: Cluster) -> Field:
+def _annotation(cluster: ClusterSpec) -> Field:
     """Return the annotation that enables scheduling groups."""
     return cluster.annotation(names.ANNOTATION_SCHEDULING_GROUP)
 
 
-def _has_kuberay_pod_group(cluster: Cluster) -> bool:
+def _has_kuberay_pod_group(cluster: ClusterSpec) -> bool:
     """Return whether KubeRay creates a PodGroup of Kubernetes, for which its gate must be on."""
     has_gang_label = cluster.labels.get(names.LABEL_GANG, "").lower() == "true"
     return has_gang_label and cluster.settings.enabled(_GATE)
 
 
-def _label(cluster: Cluster) -> Field:
+def _label(cluster: ClusterSpec) -> Field:
     return (cluster.meta / "labels").key(names.LABEL_GANG)
 
 
@@ -178,7 +178,7 @@ _HEAD: Final = "head"
 """Kueue's name for the pod set of the head."""
 
 
-def kueue_slices_missing(cluster: Cluster) -> Iterator[Fault]:
+def kueue_slices_missing(cluster: ClusterSpec) -> Iterator[Fault]:
     """A multi-host group of a queued cluster without annotations that keep the pods of a replica
     together.
 
@@ -199,7 +199,7 @@ def kueue_slices_missing(cluster: Cluster) -> Iterator[Fault]:
             yield Fault(group.annotations.key(names.KUEUE_SLICE_REQUIRED_TOPOLOGY), message)
 
 
-def kueue_replicas_mixed(cluster: Cluster) -> Iterator[Fault]:
+def kueue_replicas_mixed(cluster: ClusterSpec) -> Iterator[Fault]:
     """Several multi-host replicas in one group of a queued cluster, each a slice of Kueue.
 
     Kueue assigns to each topology domain as many pods of the group as a slice has, but has no
@@ -217,7 +217,7 @@ def kueue_replicas_mixed(cluster: Cluster) -> Iterator[Fault]:
             yield Fault(group.field / "replicas", f"replicas is {replicas}, {advice}")
 
 
-def kueue_slice_size(cluster: Cluster) -> Iterator[Fault]:
+def kueue_slice_size(cluster: ClusterSpec) -> Iterator[Fault]:
     """A slice size for Kueue that splits replicas.
 
     Kueue keeps the pods of a slice in one topology domain. A slice that is not a whole number of
@@ -236,7 +236,7 @@ def kueue_slice_size(cluster: Cluster) -> Iterator[Fault]:
             yield Fault(field, message, doubtful=not cluster.kueue.queued)
 
 
-def kueue_too_many_groups(cluster: Cluster) -> Iterator[Fault]:
+def kueue_too_many_groups(cluster: ClusterSpec) -> Iterator[Fault]:
     """More worker groups than a Kueue Workload can have.
 
     Kueue refuses the cluster: a Workload has at most 18 pod sets, and the head is one. Before Kueue
@@ -253,7 +253,7 @@ def kueue_too_many_groups(cluster: Cluster) -> Iterator[Fault]:
         yield Fault(field, message)
 
 
-def kueue_group_named_head(cluster: Cluster) -> Iterator[Fault]:
+def kueue_group_named_head(cluster: ClusterSpec) -> Iterator[Fault]:
     """A worker group of a queued cluster with the name of Kueue's pod set of the head.
 
     Kueue refuses the cluster.
@@ -266,7 +266,7 @@ def kueue_group_named_head(cluster: Cluster) -> Iterator[Fault]:
             yield Fault(group.field / "groupName", message, FORBIDDEN)
 
 
-def kueue_autoscaling_not_elastic(cluster: Cluster) -> Iterator[Fault]:
+def kueue_autoscaling_not_elastic(cluster: ClusterSpec) -> Iterator[Fault]:
     """A queued cluster that autoscales and is no elastic job of Kueue.
 
     Kueue refuses the object: it reserves the resources of a cluster once. An elastic job, which
@@ -301,18 +301,18 @@ def kueue_job_not_shut_down(job: Job) -> Iterator[Fault]:
         yield Fault(field, "Kueue refuses a RayJob that keeps its cluster: write true", REQUIRED)
 
 
-def _list_queued_groups(cluster: Cluster) -> list[Group]:
+def _list_queued_groups(cluster: ClusterSpec) -> list[GroupSpec]:
     """Return the groups of several hosts of a queued cluster."""
     return [group for group in cluster.groups if cluster.kueue.queued and group.hosts > 1]
 
 
-def _has_slice_topology(group: Group) -> bool:
+def _has_slice_topology(group: GroupSpec) -> bool:
     """Return whether Kueue has the topology level that keeps the pods of a slice together."""
     levels = (names.KUEUE_SLICE_REQUIRED_TOPOLOGY, names.KUEUE_SLICE_CONSTRAINTS)
     return any(level in group.annotations.strings for level in levels)
 
 
-def _slice_size(group: Group) -> int:
+def _slice_size(group: GroupSpec) -> int:
     """Return the pods of a slice: those of a replica unless an annotation gives a number, 0 if the
     annotation is not a number.
     """
@@ -325,7 +325,7 @@ def _slice_size(group: Group) -> int:
     )
 
 
-def compute_domain_not_kept(cluster: Cluster) -> Iterator[Fault]:
+def compute_domain_not_kept(cluster: ClusterSpec) -> Iterator[Fault]:
     """A ComputeDomain in a Kubernetes cluster where ComputeDomains are not managed.
 
     Pods are created without the claim, and NCCL falls back to the network. `ray-webhook validate`
@@ -337,7 +337,7 @@ def compute_domain_not_kept(cluster: Cluster) -> Iterator[Fault]:
         yield Fault(_domain(cluster), f"no effect: {cluster.settings.no_domains}")
 
 
-def compute_domain_head_outside(cluster: Cluster) -> Iterator[Fault]:
+def compute_domain_head_outside(cluster: ClusterSpec) -> Iterator[Fault]:
     """A head with GPUs in a cluster whose workers are in ComputeDomains.
 
     The GPUs of the head do not share memory with those of the workers, and work that spans both
@@ -350,7 +350,7 @@ def compute_domain_head_outside(cluster: Cluster) -> Iterator[Fault]:
         yield Fault(_domain(cluster), message)
 
 
-def compute_domain_claimed(cluster: Cluster) -> Iterator[Fault]:
+def compute_domain_claimed(cluster: ClusterSpec) -> Iterator[Fault]:
     """A claim of a ComputeDomain in a template, together with the annotation that adds one.
 
     A node is in one ComputeDomain at a time, so such pods keep their own claim and get no other.
@@ -363,7 +363,7 @@ def compute_domain_claimed(cluster: Cluster) -> Iterator[Fault]:
             yield Fault(group.pod / "resourceClaims", message)
 
 
-def compute_domain_shared_node(cluster: Cluster) -> Iterator[Fault]:
+def compute_domain_shared_node(cluster: ClusterSpec) -> Iterator[Fault]:
     """Pods of a ComputeDomain that must share a node.
 
     A node is in one ComputeDomain at a time and has one channel for one pod, so the webhook places
@@ -379,16 +379,16 @@ def compute_domain_shared_node(cluster: Cluster) -> Iterator[Fault]:
                 yield Fault(key, "pods of a ComputeDomain never share a node: remove this term")
 
 
-def _unit(cluster: Cluster) -> str:
+def _unit(cluster: ClusterSpec) -> str:
     value = COMPUTE_DOMAIN.read(cluster.annotations)
     return "" if COMPUTE_DOMAIN.problem(value) else value
 
 
-def _domain(cluster: Cluster) -> Field:
+def _domain(cluster: ClusterSpec) -> Field:
     return cluster.annotation(COMPUTE_DOMAIN.annotation)
 
 
-def node_label_not_allowed(cluster: Cluster) -> Iterator[Fault]:
+def node_label_not_allowed(cluster: ClusterSpec) -> Iterator[Fault]:
     """A Node label that the webhook is not configured to copy.
 
     Ray nodes start without the label, and placement groups that need it find no node. `ray-webhook

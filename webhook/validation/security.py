@@ -7,7 +7,7 @@ from webhook.api import names
 from webhook.api.formats import is_dns_label, shorten
 from webhook.api.release import format_release, parse_release
 from webhook.api.review import FORBIDDEN, NOT_FOUND
-from webhook.validation.cluster import Cluster
+from webhook.validation.cluster import ClusterSpec
 from webhook.validation.field import Field
 from webhook.validation.finding import Fault
 
@@ -15,7 +15,7 @@ TOKEN_SINCE: Final = (2, 52)
 KUBERNETES_SINCE: Final = (2, 55)
 
 
-def auth_ray_too_old(cluster: Cluster) -> Iterator[Fault]:
+def auth_ray_too_old(cluster: ClusterSpec) -> Iterator[Fault]:
     """Token authentication with a Ray release that does not support it, or without a release.
 
     KubeRay reads `rayVersion`, and refuses the RayCluster rather than run it without
@@ -32,7 +32,7 @@ def auth_ray_too_old(cluster: Cluster) -> Iterator[Fault]:
         yield Fault(field, f"rayVersion is {version_text}, but {needed}: raise it, or remove that")
 
 
-def auth_kubernetes_conflict(cluster: Cluster) -> Iterator[Fault]:
+def auth_kubernetes_conflict(cluster: ClusterSpec) -> Iterator[Fault]:
     """Authentication by Kubernetes tokens without mode `token`, or with a secret.
 
     The settings contradict each other, so KubeRay refuses the RayCluster.
@@ -49,7 +49,7 @@ def auth_kubernetes_conflict(cluster: Cluster) -> Iterator[Fault]:
             yield Fault(secret, message, FORBIDDEN)
 
 
-def auth_kubernetes_unsupported(cluster: Cluster) -> Iterator[Fault]:
+def auth_kubernetes_unsupported(cluster: ClusterSpec) -> Iterator[Fault]:
     """Authentication by Kubernetes tokens in a RayJob or RayService.
 
     KubeRay supports it for RayClusters only, and refuses the object.
@@ -60,11 +60,11 @@ def auth_kubernetes_unsupported(cluster: Cluster) -> Iterator[Fault]:
         yield Fault(field, message, FORBIDDEN)
 
 
-def _token(cluster: Cluster) -> bool:
+def _token(cluster: ClusterSpec) -> bool:
     return (cluster.field / "authOptions" / "mode").text == "token"
 
 
-def _kubernetes(cluster: Cluster) -> Field:
+def _kubernetes(cluster: ClusterSpec) -> Field:
     return cluster.field / "authOptions" / "enableK8sTokenAuth"
 
 
@@ -72,7 +72,7 @@ def _kubernetes(cluster: Cluster) -> Field:
 _OPEN: Final = {"DenyAllEgress": "ingressRules", "DenyAllIngress": "egressRules"}
 
 
-def network_policy_unused_rules(cluster: Cluster) -> Iterator[Fault]:
+def network_policy_unused_rules(cluster: ClusterSpec) -> Iterator[Fault]:
     """Rules for a direction that the mode leaves open.
 
     The rules would close the direction, or have no effect, so KubeRay refuses the RayCluster.
@@ -87,7 +87,7 @@ def network_policy_unused_rules(cluster: Cluster) -> Iterator[Fault]:
             yield Fault(holder / name, message, FORBIDDEN)
 
 
-def network_policy_group_name(cluster: Cluster) -> Iterator[Fault]:
+def network_policy_group_name(cluster: ClusterSpec) -> Iterator[Fault]:
     """A worker group whose name cannot be part of a policy's name.
 
     KubeRay names the policy of a group after the group, so with network policies group names are in
@@ -101,7 +101,7 @@ def network_policy_group_name(cluster: Cluster) -> Iterator[Fault]:
                 yield Fault(group.field / "groupName", message)
 
 
-def network_policy_group_unknown(cluster: Cluster) -> Iterator[Fault]:
+def network_policy_group_unknown(cluster: ClusterSpec) -> Iterator[Fault]:
     """Rules for a worker group that the cluster does not have.
 
     The intended group would have no rules, so KubeRay refuses the RayCluster.
@@ -114,7 +114,7 @@ def network_policy_group_unknown(cluster: Cluster) -> Iterator[Fault]:
             yield Fault(name, message, NOT_FOUND)
 
 
-def _policy(cluster: Cluster) -> Field:
+def _policy(cluster: ClusterSpec) -> Field:
     return cluster.field / "networkPolicy"
 
 
@@ -122,7 +122,7 @@ _VOLUME: Final = "ray-tls"
 _MOUNT_PATH: Final = "/etc/ray/tls"
 
 
-def tls_set_by_hand(cluster: Cluster) -> Iterator[Fault]:
+def tls_set_by_hand(cluster: ClusterSpec) -> Iterator[Fault]:
     """TLS settings in a template or in the autoscaler's options, where KubeRay configures TLS.
 
     These settings would silently override KubeRay's, so KubeRay refuses the RayCluster.

@@ -17,11 +17,11 @@ from webhook.validation.change import (
     Update,
     same,
 )
-from webhook.validation.cluster import Cluster
+from webhook.validation.cluster import ClusterSpec
 from webhook.validation.finding import Fault
 
 
-def upgrade_strategy_unknown(cluster: Cluster) -> Iterator[Fault]:
+def upgrade_strategy_unknown(cluster: ClusterSpec) -> Iterator[Fault]:
     """An unknown upgrade strategy.
 
     KubeRay refuses the whole RayCluster and creates no pods.
@@ -33,7 +33,7 @@ def upgrade_strategy_unknown(cluster: Cluster) -> Iterator[Fault]:
         )
 
 
-def upgrade_strategy_not_own(cluster: Cluster) -> Iterator[Fault]:
+def upgrade_strategy_not_own(cluster: ClusterSpec) -> Iterator[Fault]:
     """An upgrade strategy on a RayCluster that a RayJob or RayService owns.
 
     The owner decides when its cluster is replaced, so KubeRay refuses a cluster with its own
@@ -196,6 +196,6 @@ def _is_append_only(update: Update) -> bool:
     return len(new) > len(old) and same(old, new[: len(old)], ROLLOUT["workerGroupSpecs"])
 
 
-def _groups(cluster: Cluster) -> list[Any]:
+def _groups(cluster: ClusterSpec) -> list[Any]:
     groups = (cluster.field / "workerGroupSpecs").value
     return groups if isinstance(groups, list) else []

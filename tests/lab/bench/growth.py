@@ -20,7 +20,7 @@ from webhook.api.namespace_limits import LimitRange, ResourceQuota
 from webhook.api.objects import Bare, RayCluster
 from webhook.cache.cluster_cache import PODS, RAYCLUSTERS
 from webhook.cache.informer import decode_event
-from webhook.cache.nodes import Nodes
+from webhook.cache.nodes import NodeLabels
 from webhook.cache.quota_watches import NamespaceQuotas
 from webhook.cache.serve_stores import PodStore, RayClusterStore, pods_in, rayclusters_in
 from webhook.groups.group_config import ClusterIndex
@@ -45,7 +45,7 @@ def kinds() -> Iterator[tuple[str, type, Codec[Any], Callable[[Any], object]]]:
     quotas = [watch.resource for watch in NamespaceQuotas(api, [], index, Membership()).watches]
     yield "serve, pods", WorkerPod, pods_in("").codec, PodStore(Membership()).put
     yield "serve, RayClusters", RayCluster, rayclusters_in("").codec, RayClusterStore(index).put
-    yield "serve, nodes", Bare, Nodes(api, []).watch.resource.codec, id
+    yield "serve, nodes", Bare, NodeLabels(api, []).watch.resource.codec, id
     yield "serve, ResourceQuotas", ResourceQuota, quotas[0].codec, id
     yield "serve, LimitRanges", LimitRange, quotas[1].codec, id
     yield "controller, RayClusters", LiveCluster, RAYCLUSTERS.codec, id

@@ -24,7 +24,7 @@ from tests.harness.apiserver import object_review, pod_review
 from tests.harness.own_process import run_in_own_process
 from tests.lab.bench.memory import memory_of
 from tests.lab.bench.reviews_over_https import say
-from webhook.admission.reviewer import Mutation, Validation
+from webhook.admission.reviewer import Mutation, ObjectReviewer
 from webhook.api import names
 from webhook.api.objects import RayCluster
 from webhook.app import serve
@@ -48,7 +48,7 @@ class Soaked:
         (state,) = instances(ClusterState, self._process)
         (self.stores,) = state.stores.values()
         (self.mutation,) = instances(Mutation, self._process)
-        (self.validation,) = instances(Validation, self._process)
+        (self.validation,) = instances(ObjectReviewer, self._process)
         for index in instances(ClusterIndex, self._process):
             index.freshness = None  # no watch is connected
         self._numbers = itertools.count()

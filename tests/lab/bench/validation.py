@@ -12,7 +12,7 @@ from time import perf_counter, process_time
 from tests.harness.ray_objects import Json, a_cluster
 from tests.webhook.validation.test_quotas import Namespaces, a_quota, a_range
 from webhook.admission.ray_handler import RayHandler
-from webhook.admission.reviewer import Validation
+from webhook.admission.reviewer import ObjectReviewer
 from webhook.validation.rule_settings import RuleSettings
 from webhook.validation.ruleset import check, check_update
 
@@ -32,7 +32,7 @@ def main() -> None:
         edited, scaled = _cluster(groups), _cluster(groups)
         edited["spec"]["workerGroupSpecs"][-1]["maxReplicas"] = 9
         scaled["spec"]["workerGroupSpecs"][-1]["replicas"] = 3
-        review, reviewer = _review(old, scaled), Validation(RayHandler())
+        review, reviewer = _review(old, scaled), ObjectReviewer(RayHandler())
         figures = [
             _milliseconds(partial(check, "RayCluster", old)),
             _milliseconds(partial(check_update, "RayCluster", old, edited)),
@@ -104,7 +104,7 @@ def _review(old: Json, new: Json) -> bytes:
     ).encode()
 
 
-def _reviewed(reviewer: Validation, body: bytes) -> None:
+def _reviewed(reviewer: ObjectReviewer, body: bytes) -> None:
     asyncio.run(reviewer.review(body))
 
 

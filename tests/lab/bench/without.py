@@ -17,7 +17,7 @@ from webhook.cli.main import main
 from webhook.groups.identity import HostIdentity
 from webhook.httpserver import one_write, server
 from webhook.httpserver.one_write import OneWrite
-from webhook.httpserver.protocol import LimitedProtocol, Limits
+from webhook.httpserver.protocol import LimitedProtocol, PortLimits
 from webhook.metrics import observers
 from webhook.mutation.patch_template import PatchCache
 from webhook.mutation.pipeline import answer
@@ -81,7 +81,7 @@ class _Unlimited(HttpToolsProtocol):
 
     proven = True
 
-    def __init__(self, _limits: Limits, _refused: object, *uvicorn: Any) -> None:  # noqa: ANN401 - as its server makes one
+    def __init__(self, _limits: PortLimits, _refused: object, *uvicorn: Any) -> None:  # noqa: ANN401 - as its server makes one
         super().__init__(*uvicorn)
 
     def close_idle(self, _now: float) -> None:

@@ -20,7 +20,7 @@ from tests.lab.hostile.attacks import ATTACKS
 from tests.lab.hostile.beside import STATES, Beside, beside
 from tests.pages.markdown import folded
 from webhook.httpserver.body_budget import IN_FLIGHT_MAX
-from webhook.httpserver.protocol import Limits
+from webhook.httpserver.protocol import PortLimits
 from webhook.httpserver.review_routes import BODY_MAX
 
 PAGE: Final = ROOT / "docs" / "contributing" / "hardening.md"
@@ -161,7 +161,7 @@ def _attack(name: str, server: Running, seconds: float, pin: tuple[str, ...]) ->
 
 def page(rows: Iterable[Row], cores: int) -> str:
     """Return the page."""
-    limits = Limits()
+    limits = PortLimits()
     listed = (
         (
             "request line and headers, or trailers",

@@ -15,9 +15,9 @@ from typing import Final, NamedTuple
 from urllib.parse import urlsplit
 
 from tests.lab.hostile.reviews import requests
-from webhook.httpserver.protocol import Limits
+from webhook.httpserver.protocol import PortLimits
 
-_LIMITS: Final = Limits()
+_LIMITS: Final = PortLimits()
 _FULL: Final = b"x" * 65536
 _ADDRESSES: Final = itertools.cycle(f"127.0.0.{host}" for host in (2, 3, 4, 5))
 """Those of attackers. Good clients have another one."""

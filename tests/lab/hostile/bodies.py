@@ -27,7 +27,7 @@ from tests.builders import NAMESPACE, a_cluster, a_pod
 from tests.harness.apiserver import Object, object_review, pod_review
 from webhook.admission.pod_handler import PodHandler
 from webhook.admission.ray_handler import RayHandler
-from webhook.admission.reviewer import Mutation, Outcome, Validation
+from webhook.admission.reviewer import Mutation, ObjectReviewer, Outcome
 from webhook.admission.shard_handler import ShardHandler
 from webhook.api import names
 from webhook.groups.identity_index import Membership
@@ -240,7 +240,7 @@ class Service:
         self._pods = pods
         reviewers: dict[str, Reviewer] = {
             MUTATE: Mutation(pods, None, shards),
-            VALIDATE: Validation(RayHandler()),
+            VALIDATE: ObjectReviewer(RayHandler()),
         }
         self._application = review_application(reviewers, gate, self.observer)
 

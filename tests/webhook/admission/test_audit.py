@@ -9,7 +9,7 @@ from tests.harness.apiserver import object_review, pod_review
 from tests.webhook.logging.test_log import Lines
 from webhook.admission.pod_handler import PodHandler
 from webhook.admission.ray_handler import RayHandler
-from webhook.admission.reviewer import Mutation, Outcome, Validation
+from webhook.admission.reviewer import Mutation, ObjectReviewer, Outcome
 from webhook.logging.log import Log
 from webhook.manifest.standalone import load_state
 from webhook.metrics.collector import Metrics
@@ -27,7 +27,7 @@ def mutated(pod: dict[str, Any]) -> Outcome:
 
 def validated(cluster: dict[str, Any]) -> Outcome:
     body = json.dumps(object_review(cluster)).encode()
-    return asyncio.run(Validation(RayHandler()).review(body))
+    return asyncio.run(ObjectReviewer(RayHandler()).review(body))
 
 
 def audited(outcome: Outcome) -> dict[str, str] | None:

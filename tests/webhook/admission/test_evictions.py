@@ -15,7 +15,7 @@ from tests.harness.following import Following, eventually, following
 from tests.harness.objects import a_pod, a_raycluster, terminating
 from webhook.admission.eviction_handler import UNSEEN_SECONDS, EvictionHandler
 from webhook.admission.ray_handler import RayHandler
-from webhook.admission.reviewer import Validation
+from webhook.admission.reviewer import ObjectReviewer
 from webhook.api import names
 from webhook.groups.identity import HostIdentity
 
@@ -58,7 +58,7 @@ class Drains:
         self.handler = EvictionHandler(
             followed.clusters, followed.members, followed.state.reader, default, lambda: self.now
         )
-        self._validation = Validation(RayHandler(), self.handler)
+        self._validation = ObjectReviewer(RayHandler(), self.handler)
 
     async def response(self, pod: str, **options: Any) -> Object:  # noqa: ANN401 - of a review
         outcome = await self._validation.review(review(pod, **options))

@@ -19,7 +19,7 @@ from tests.harness.ray_objects import (
 from webhook.admission.codec import WARNING_MAX
 from webhook.admission.eviction_handler import EvictionHandler
 from webhook.admission.ray_handler import CAUSES_MAX, RayHandler, render
-from webhook.admission.reviewer import Outcome, Validation
+from webhook.admission.reviewer import ObjectReviewer, Outcome
 from webhook.api.review import INVALID, BadReview
 from webhook.groups.group_config import ClusterIndex
 from webhook.groups.identity import Key
@@ -63,7 +63,7 @@ def a_review(
 
 def reviewed(body: bytes, rules: RuleSettings | None = None) -> Outcome:
     handler = RayHandler() if rules is None else RayHandler(rules)
-    return asyncio.run(Validation(handler).review(body))
+    return asyncio.run(ObjectReviewer(handler).review(body))
 
 
 class NoReader:
@@ -91,7 +91,7 @@ async def without_body(
 
 def test_a_small_review_is_decoded_once_beside_those_of_evictions() -> None:
     evictions = EvictionHandler(ClusterIndex(), Membership(), NoReader(), None, lambda: 0.0)
-    validation = Validation(RayHandler(), evictions, in_thread=without_body)
+    validation = ObjectReviewer(RayHandler(), evictions, in_thread=without_body)
     body = a_review(a_cluster().group().build())
     assert asyncio.run(validation.review(body)).answer.allowed
 
@@ -239,7 +239,7 @@ def test_settings_may_change_while_the_service_runs() -> None:
     said = []
     for served in (None, False, True):
         handler.settings = structs.replace(handler.settings, pod_groups=served)
-        said.append(len(asyncio.run(Validation(handler).review(body)).answer.warnings))
+        said.append(len(asyncio.run(ObjectReviewer(handler).review(body)).answer.warnings))
     assert said == [0, 1, 0]
 
 

@@ -22,7 +22,7 @@ from tests.harness.server import SECONDS, Running, serving
 from tests.webhook.app.front import Backend, Front
 from webhook.api import names
 from webhook.cli.files import read_manifests
-from webhook.httpserver.protocol import Limits
+from webhook.httpserver.protocol import PortLimits
 from webhook.manifest.kuberay_pods import expand
 from webhook.manifest.views import as_cluster
 
@@ -175,7 +175,7 @@ def test_an_idle_connection_is_closed_and_does_not_hold_up_a_stop(tmp_path: Path
 
 
 def test_idle_connections_are_kept_longer_than_kube_apiserver_keeps_them() -> None:
-    assert Limits().idle_seconds > 90
+    assert PortLimits().idle_seconds > 90
 
 
 def test_readyz_verbose_says_when_the_certificate_expires(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from tests.harness.fake_api import (
     Object,
 )
 from tests.harness.following import beside, client_of, eventually, plain
-from webhook.cache.nodes import Nodes
+from webhook.cache.nodes import NodeLabels
 
 CLIQUE = "nvidia.com/gpu.clique"
 
@@ -23,10 +23,10 @@ def a_node(name: str, **labels: str) -> Object:
 
 
 @asynccontextmanager
-async def following(api: FakeApi) -> AsyncIterator[Nodes]:
+async def following(api: FakeApi) -> AsyncIterator[NodeLabels]:
     """Follow the Nodes of a fake API server until the end of the block."""
     async with client_of(plain(api)) as connection:
-        nodes = Nodes(connection, [CLIQUE, "rack"])
+        nodes = NodeLabels(connection, [CLIQUE, "rack"])
         async with beside(nodes.run()):
             await eventually(lambda: nodes.watch.synced)
             yield nodes

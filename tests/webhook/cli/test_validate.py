@@ -23,7 +23,7 @@ from tests.harness.running import At, Run, Write
 from tests.harness.scenes import Scene
 from tests.harness.served import Server
 from webhook.cli.file_checks import CHUNK, check_files
-from webhook.config.configuration import Settings, Validation
+from webhook.config.configuration import Settings, ValidationSettings
 from webhook.config.settings_file import SECTIONS, RulesOfFile
 from webhook.manifest.yaml_values import DuplicateKey
 from webhook.validation.finding import Finding
@@ -643,7 +643,7 @@ def test_a_wrong_settings_file_is_refused(
 
 def test_the_settings_file_of_a_repository_has_the_settings_of_all_processes() -> None:
     assert {*SECTIONS} == {field.alias or name for name, field in Settings.model_fields.items()}
-    assert {*RulesOfFile.__struct_fields__} == {*Validation.model_fields}
+    assert {*RulesOfFile.__struct_fields__} == {*ValidationSettings.model_fields}
 
 
 @pytest.mark.parametrize("release", ["9.9", "1.0", "2.1"])

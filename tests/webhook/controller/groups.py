@@ -7,12 +7,12 @@ from msgspec.structs import replace
 
 from webhook.controller.repair.plan import (
     EMPTY,
-    Group,
-    Host,
-    Limits,
     Memory,
     Plan,
     Record,
+    RepairGroup,
+    RepairHost,
+    RepairLimits,
     plan,
 )
 from webhook.groups.identity import HostIdentity
@@ -23,10 +23,10 @@ DATE = 1_800_000_000.0
 """Seconds since the epoch at time 0 of the clock."""
 
 
-def a_replica(name: str, index: int = 0) -> list[Host]:
+def a_replica(name: str, index: int = 0) -> list[RepairHost]:
     """Return the pods of a replica that runs."""
     return [
-        Host(
+        RepairHost(
             f"{name}-{n}",
             f"uid-{name}-{n}",
             "1",
@@ -38,31 +38,33 @@ def a_replica(name: str, index: int = 0) -> list[Host]:
     ]
 
 
-def recorded(*replicas: Sequence[Host], **fields: Any) -> Record:  # noqa: ANN401 - those of Record
+def recorded(*replicas: Sequence[RepairHost], **fields: Any) -> Record:  # noqa: ANN401 - those of Record
     """Return the record of replicas that were complete with these pods."""
     whole = {pods[0].identity.name: {host.id: host.restarts for host in pods} for pods in replicas}
     return Record(whole=whole, **fields)
 
 
-def a_group(pods: Sequence[Host], **fields: Any) -> Group:  # noqa: ANN401 - those of Group
+def a_group(pods: Sequence[RepairHost], **fields: Any) -> RepairGroup:  # noqa: ANN401 - those of Group
     """Return a group that asks for repair."""
     known = {"version": "1", "hosts": N, "desired": 1, "repair": True, "head": True}
-    return Group(**{**known, **fields}, pods=(*pods,))
+    return RepairGroup(**{**known, **fields}, pods=(*pods,))
 
 
-def look(group: Group, record: Record, memory: Memory, limits: Limits, now: float) -> Plan:
+def look(
+    group: RepairGroup, record: Record, memory: Memory, limits: RepairLimits, now: float
+) -> Plan:
     """Return the plan of one look, with a date that moves as the clock does."""
     return plan(group, record, memory, limits, now, DATE + now)
 
 
-def rechecks(group: Group, record: Record = EMPTY, times: Sequence[float] = (0.0,)) -> Plan:
+def rechecks(group: RepairGroup, record: Record = EMPTY, times: Sequence[float] = (0.0,)) -> Plan:
     """Return the last plan of several looks at the same."""
     memory = Memory()
-    found = [look(group, record, memory, Limits(), now) for now in times]
+    found = [look(group, record, memory, RepairLimits(), now) for now in times]
     return found[-1]
 
 
-def recreated(pods: Sequence[Host]) -> list[Host]:
+def recreated(pods: Sequence[RepairHost]) -> list[RepairHost]:
     return [
         replace(host, name=f"{host.name}-x", uid=f"{host.uid}-x", marked=False) for host in pods
     ]

@@ -13,7 +13,7 @@ from tests.harness.fake_api import (
 )
 from tests.harness.following import client_of, plain
 from webhook.controller.events import CONTROLLER, EventRecorder
-from webhook.diagnostics.tracker import EventRequest, Key, Kind
+from webhook.diagnostics.tracker import EventRequest, Kind, SeriesKey
 from webhook.kubeclient.client import Api, Query
 
 NOW = 1_795_262_400.0
@@ -21,7 +21,7 @@ NOW = 1_795_262_400.0
 
 def a_notice(reason: str = "HostMissing", replica: str = "tpu-x7k2p") -> EventRequest:
     kind: Kind = "Normal" if reason == "ReplicaComplete" else "Warning"
-    key = Key("uid-of-llama", ("tpu", replica), reason)
+    key = SeriesKey("uid-of-llama", ("tpu", replica), reason)
     return EventRequest(key, kind, "team", "llama", f"replica 0 ({replica}) lacks host 3")
 
 

@@ -30,8 +30,8 @@ from webhook.groups.pod_groups import (
     BASIC,
     Desired,
     PodGroup,
-    Template,
     Workload,
+    WorkloadTemplate,
 )
 
 UID = "uid-of-c"
@@ -177,10 +177,11 @@ TEMPLATE_NAMES = ["head", "a", "b", "c"]
 
 
 @st.composite
-def templates(draw: st.DrawFn) -> tuple[Template, ...]:
+def templates(draw: st.DrawFn) -> tuple[WorkloadTemplate, ...]:
     chosen = draw(st.lists(st.sampled_from(TEMPLATE_NAMES), unique=True, min_size=1))
     return tuple(
-        Template(name, BASIC if name == "head" else draw(st.integers(1, 3))) for name in chosen
+        WorkloadTemplate(name, BASIC if name == "head" else draw(st.integers(1, 3)))
+        for name in chosen
     )
 
 
@@ -299,7 +300,7 @@ def test_a_count_that_can_be_changed_never_deletes_a_pod_group(
 
 
 GROUP = PodGroup("c-a", "a", 4, "")
-ONE = Desired(UID, Workload(WORKLOAD, "", (Template("a", 4),)), (GROUP,))
+ONE = Desired(UID, Workload(WORKLOAD, "", (WorkloadTemplate("a", 4),)), (GROUP,))
 
 
 @pytest.fixture(name="model", params=[True, False], ids=["v1beta1", "v1alpha2"])
@@ -377,7 +378,7 @@ def test_a_pod_group_of_others_keeps_its_protection(model: Model, going: dict[st
 def test_a_pod_group_whose_template_the_workload_lacks_stands_alone(model: Model) -> None:
     both = Desired(
         UID,
-        Workload(WORKLOAD, "", (Template("a", 4), Template("b", 2))),
+        Workload(WORKLOAD, "", (WorkloadTemplate("a", 4), WorkloadTemplate("b", 2))),
         (GROUP, PodGroup("c-b", "b", 2, "")),
     )
     model.settle(ONE)
@@ -391,7 +392,7 @@ def test_a_pod_group_whose_template_the_workload_lacks_stands_alone(model: Model
 
 def test_a_workload_that_is_not_ours_leaves_pod_groups_alone(model: Model) -> None:
     model.workloads[WORKLOAD] = SeenWorkload(
-        Identity(WORKLOAD, "u", "1", "another"), (Template("a", 4),), ""
+        Identity(WORKLOAD, "u", "1", "another"), (WorkloadTemplate("a", 4),), ""
     )
     model.settle(ONE)
     assert model.groups["c-a"].workload == ""

@@ -15,19 +15,19 @@ from webhook.controller.repair.plan import (
     EMPTY,
     INCOMPLETE,
     Action,
-    Group,
-    Host,
-    Limits,
     Memory,
     Plan,
     Record,
+    RepairGroup,
+    RepairHost,
+    RepairLimits,
     plan,
 )
 from webhook.groups.identity import GroupKey, HostIdentity
 from webhook.groups.identity_index import Member, Membership
 
 KEY = GroupKey("ns", "uid", "g")
-LIMITS = Limits(wait=30.0, per_hour=1000)
+LIMITS = RepairLimits(wait=30.0, per_hour=1000)
 LOOK = 5.0
 DATE = 1_800_000_000.0
 
@@ -36,7 +36,7 @@ DATE = 1_800_000_000.0
 class Pod:
     """A pod as the API server has it."""
 
-    host: Host
+    host: RepairHost
     version: int = 1
 
 
@@ -86,7 +86,7 @@ class Repair(RuleBasedStateMachine):
         uid = f"uid-{self.numbers}"
         identity = next_identity(self.members, KEY, self.hosts, uid)
         assert identity.name not in self._marked()
-        self.pods[uid] = Pod(Host(uid, uid, "1", identity, ours=True))
+        self.pods[uid] = Pod(RepairHost(uid, uid, "1", identity, ours=True))
         self._report(uid)
 
     @rule(number=st.integers(0, 20))
@@ -220,8 +220,8 @@ class Repair(RuleBasedStateMachine):
         pod = self.pods.get(action.host.uid)
         return pod is not None and pod.host.version == action.host.version
 
-    def _group(self) -> Group:
-        return Group(
+    def _group(self) -> RepairGroup:
+        return RepairGroup(
             str(self.spec),
             self.hosts,
             self.replicas,
@@ -297,7 +297,7 @@ class Repair(RuleBasedStateMachine):
         """Note which replicas were whole, and which of these have lost a host since."""
         if not hasattr(self, "pods"):
             return
-        names: dict[str, list[Host]] = {}
+        names: dict[str, list[RepairHost]] = {}
         for pod in self.pods.values():
             names.setdefault(pod.host.identity.name, []).append(pod.host)
         for name, hosts in names.items():

@@ -25,13 +25,13 @@ from webhook.controller.repair.plan import (
     SUSPENDED,
     UNMARK,
     Action,
-    Limits,
     Memory,
     Record,
+    RepairLimits,
 )
 from webhook.groups.identity import HostIdentity
 
-LIMITS = Limits()
+LIMITS = RepairLimits()
 LATER = 100.0
 SOON = (0.0, LATER)
 
@@ -200,7 +200,7 @@ def test_the_budget_of_an_hour_is_spent_by_a_replica_whose_pods_are_all_deleted(
 
 def test_there_is_a_budget_an_hour_that_outlives_the_process() -> None:
     pods = a_replica("b")
-    broken, limits = a_group(pods[1:]), Limits(per_hour=1)
+    broken, limits = a_group(pods[1:]), RepairLimits(per_hour=1)
     record = recorded(pods, replaced={"a": DATE + 31.0})
     memory = Memory()
     for now in (40.0, 100.0, 31.0 + 3599.0):
@@ -214,8 +214,8 @@ def test_a_clock_that_was_set_back_holds_repair_for_an_hour_at_most() -> None:
     pods = a_replica("b")
     for ahead, held in ((1800.0, True), (86400.0, False)):
         record, memory = recorded(pods, replaced={"a": DATE + ahead}), Memory()
-        look(a_group(pods[1:]), record, memory, Limits(per_hour=1), 0.0)
-        found = look(a_group(pods[1:]), record, memory, Limits(per_hour=1), 40.0)
+        look(a_group(pods[1:]), record, memory, RepairLimits(per_hour=1), 0.0)
+        found = look(a_group(pods[1:]), record, memory, RepairLimits(per_hour=1), 40.0)
         assert found.waiting == ({"b": SPENT} if held else {})
 
 

@@ -21,13 +21,13 @@ from webhook.api.formats import mark
 from webhook.controller.repair.plan import (
     CHANGING,
     LOST,
-    Limits,
     Record,
+    RepairLimits,
 )
 from webhook.controller.repair.repair_reconciler import RepairReconciler
 from webhook.controller.repair.repair_records import RepairRecords
 from webhook.controller.repair.repair_store import RepairStore
-from webhook.diagnostics.tracker import EventRequest, Key
+from webhook.diagnostics.tracker import EventRequest, SeriesKey
 from webhook.groups.group_config import ClusterIndex
 from webhook.kubeclient.client import Api, Operation, Query
 from webhook.kubeclient.errors import ApiError
@@ -200,7 +200,7 @@ def looked(
             raise asyncio.CancelledError
         now[0] = left.pop(0)
 
-    limits = Limits(per_hour=per_hour)
+    limits = RepairLimits(per_hour=per_hour)
     time_source = Clock(clock=lambda: now[0], sleep=sleep)
     store = stored(server, ignoring=ignoring)
     repairer = RepairReconciler(lambda: True, clusters, store, server.record, limits, time_source)
@@ -235,7 +235,7 @@ def test_the_rest_of_a_broken_replica_is_marked_deleted_and_reported(
     assert server.pods == {}
     assert repairer.deleted == {"host-lost": 1}
     (event,) = server.events
-    assert event.key == Key(uid_of("c"), ("g", "g-abcde"), "ReplicaReplaced")
+    assert event.key == SeriesKey(uid_of("c"), ("g", "g-abcde"), "ReplicaReplaced")
     assert event.note == "replica g-abcde is replaced, host-lost: deleted p1"
     assert any("deleted pod team/p1" in message for message in caplog.messages)
     assert any(CHANGING in message for message in caplog.messages)

@@ -27,21 +27,21 @@ ALLOWED = {
 }  # fmt: skip
 
 
-def hostile(text: str) -> report.Cluster:
+def hostile(text: str) -> report.RayClusterReport:
     """Return a RayCluster of which every word is hostile."""
     hosts = (
-        report.Host(0, "ready", (text,), text, 1.0),
-        report.Host(1, "missing"),
-        report.Host(2, "twice", (text, text)),
+        report.HostReport(0, "ready", (text,), text, 1.0),
+        report.HostReport(1, "missing"),
+        report.HostReport(2, "twice", (text, text)),
     )
-    replica = report.Replica(0, text, "waits", hosts, 1.0)
+    replica = report.ReplicaReport(0, text, "waits", hosts, 1.0)
     problem = Problem(
         "host-missing", "error", text, text, text, text, 1.0, text, text, text, 0, (1,), (text,)
     )
-    group = report.Group(text, 3, 1, (replica,), (text,))
-    pod_group = report.PodGroup(text, 1, 2, missing=True, waits=True)
-    head = report.Host(0, "ready", (text,))
-    return report.Cluster(text, text, head, (group,), (problem,), True, 1, (pod_group,))  # noqa: FBT003
+    group = report.GroupReport(text, 3, 1, (replica,), (text,))
+    pod_group = report.PodGroupReport(text, 1, 2, missing=True, waits=True)
+    head = report.HostReport(0, "ready", (text,))
+    return report.RayClusterReport(text, text, head, (group,), (problem,), True, 1, (pod_group,))  # noqa: FBT003
 
 
 def drawn(text: str) -> list[Element]:
@@ -80,10 +80,10 @@ def test_every_state_of_a_host_has_a_shape_and_words_of_its_own() -> None:
     labels = set()
     for state in ("ready", "starting", "pending", "missing", "failed", "twice"):
         assert f".host.{state} {{" in style
-        host = report.Host(3, state, ("pod",))
-        replica = report.Replica(0, "r", "coming", (host,))
-        group = report.Group("g", 4, 1, (replica,))
-        cluster = report.Cluster("n", "c", report.Host(0, "ready", ("h",)), (group,))
+        host = report.HostReport(3, state, ("pod",))
+        replica = report.ReplicaReport(0, "r", "coming", (host,))
+        group = report.GroupReport("g", 4, 1, (replica,))
+        cluster = report.RayClusterReport("n", "c", report.HostReport(0, "ready", ("h",)), (group,))
         (row,) = parsed(HtmlDrawer().section(whole(cluster, 1))).every("li", "row")
         (cell,) = row.every("a", "host")
         assert state in cell.classes
@@ -102,9 +102,9 @@ def test_a_host_without_a_pod_leads_to_what_its_next_pod_is_given() -> None:
 
 
 def test_replicas_that_should_be_there_and_are_not_lead_nowhere() -> None:
-    replica = report.Replica(None, "", "missing", (report.Host(0, "missing"),))
-    group = report.Group("g", 1, 1, (replica,))
-    cluster = report.Cluster("n", "c", report.Host(0, "missing"), (group,))
+    replica = report.ReplicaReport(None, "", "missing", (report.HostReport(0, "missing"),))
+    group = report.GroupReport("g", 1, 1, (replica,))
+    cluster = report.RayClusterReport("n", "c", report.HostReport(0, "missing"), (group,))
     section = parsed(HtmlDrawer().section(build_list_section(cluster)))
     (link,) = section.every("a")
     assert link.attributes["href"] == "/?namespace=n&cluster=c"

@@ -9,7 +9,7 @@ from tests.builders import a_cluster
 from tests.harness.scenes import NOW, Scene, instant, llama
 from webhook.api.names import LABEL_HOST_INDEX
 from webhook.objects.live_objects import LiveEvent
-from webhook.objects.object_cache import Live, ObjectCache, Table
+from webhook.objects.object_cache import LiveObject, ObjectCache, Table
 
 HEAD = "llama-head"
 HOST = "llama-tpu-worker-0-3"
@@ -213,7 +213,7 @@ def test_the_end_of_a_pod_concerns_its_raycluster_without_a_search_of_all_pods(
     objects.begin()
     objects.take_changed()
 
-    def every(table: Table[Live]) -> list[Live]:
+    def every(table: Table[LiveObject]) -> list[LiveObject]:
         assert table is not objects.pods
         return [each for _, each in table.items()]
 

@@ -12,7 +12,7 @@ from tests.builders import a_cluster
 from tests.harness.scenes import NOW, Object, Observed, Scene, instant, llama
 from webhook.api import names
 from webhook.diagnostics.examiner import examine
-from webhook.diagnostics.report import Replica
+from webhook.diagnostics.report import ReplicaReport
 from webhook.objects.live_objects import Selector
 from webhook.objects.object_cache import ObjectCache
 
@@ -22,7 +22,7 @@ LEGACY = {names.LABEL_LEGACY_REPLICA_INDEX: None}
 COMING: Object = {"phase": "Pending", "conditions": None}
 
 
-def replica(scene: Scene, number: int = 0) -> Replica:
+def replica(scene: Scene, number: int = 0) -> ReplicaReport:
     """Return a replica of the only group."""
     return scene.examined().clusters[0].groups[0].replicas[number]
 

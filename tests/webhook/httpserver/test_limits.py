@@ -23,7 +23,7 @@ from tests.harness.server import Running
 from tests.webhook.httpserver.test_answers import connected, post
 from webhook.certs.context import SwappingContext
 from webhook.httpserver.one_write import JSON
-from webhook.httpserver.protocol import Limits
+from webhook.httpserver.protocol import PortLimits
 from webhook.httpserver.server import HttpServer
 
 HEAD = b"POST / HTTP/1.1\r\nhost: x\r\n"
@@ -65,7 +65,7 @@ class Served:
             "127.0.0.1",
             0,
             tls,
-            limits=Limits(**cast("dict[str, Any]", limits)),
+            limits=PortLimits(**cast("dict[str, Any]", limits)),
             refused=lambda status, _reason: self.refusals.append(status),
         )
         self.port = self._server.bind()

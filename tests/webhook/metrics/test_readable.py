@@ -11,9 +11,9 @@ from tests.webhook.logging.test_log import Lines, outcomes
 from webhook.logging.log import (
     Admission,
     DescriptorOutput,
-    Event,
     Format,
     Log,
+    LogEvent,
     as_json,
     form_of,
     readable,
@@ -38,7 +38,7 @@ def test_a_review_is_one_line_with_the_identity_that_it_gave() -> None:
 
 
 def test_an_event_keeps_its_trace() -> None:
-    event = Event(
+    event = LogEvent(
         "2026-11-21T12:00:00.000Z",
         "error",
         "serve",
@@ -82,7 +82,9 @@ def test_what_others_wrote_starts_no_line_and_moves_no_cursor() -> None:
     admission = Admission(
         time, "info", "review", "1", "Pod", "team", forged, "CREATE", "denied", 1.0, rules=(forged,)
     )
-    event = Event(time, "error", "serve", f"failed{forged}", forged, 500, f"Traceback\n{forged}\n")
+    event = LogEvent(
+        time, "error", "serve", f"failed{forged}", forged, 500, f"Traceback\n{forged}\n"
+    )
     text = readable([admission, event]).decode()
     assert "\x1b" not in text
     first, second, *trace = text.splitlines()

@@ -86,7 +86,7 @@ _ALLOCATE: Final = allocation.allocate
 def _index_not_renewed(tables: Tables, objects: Any, request: AnyRequest, now: float) -> Choice:  # noqa: ANN401
     choice = _ALLOCATE(tables, objects, request, now)
     own = _OWN(tables.table(0), request, 0)
-    if own and request.index and isinstance(choice.found, allocation.Place):
+    if own and request.index and isinstance(choice.found, allocation.Allocation):
         return replace(choice, found=replace(choice.found, table=None))
     return choice
 

@@ -32,7 +32,7 @@ from webhook.groups.required_reads import ReadGroup
 from webhook.kubeclient.errors import ApiError
 from webhook.kubeclient.reservation_leases import LeaseStore
 from webhook.kubeclient.timeouts import ServerTime
-from webhook.reservation.allocation import Found, Place, Request
+from webhook.reservation.allocation import Allocation, Found, Request
 from webhook.reservation.identities import Identities
 from webhook.reservation.reservations import Reservations
 
@@ -408,7 +408,7 @@ class Model:
         with suppress(NotNow, Denied):
             found = await process.reservations.reserve(wanted, lambda found, _: found)
         late = self.now > ray.began + WEBHOOK_SECONDS
-        if not isinstance(found, Place) or not process.alive or late:
+        if not isinstance(found, Allocation) or not process.alive or late:
             ray.over = True
         else:
             ray.index = found.index

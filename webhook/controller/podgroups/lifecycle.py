@@ -9,7 +9,7 @@ finalizer is removed, so that the successor can be created.
 
 from msgspec import Struct
 
-from webhook.groups.pod_groups import BASIC, Desired, PodGroup, Template, Workload
+from webhook.groups.pod_groups import BASIC, Desired, PodGroup, Workload, WorkloadTemplate
 
 
 class Identity(Struct, frozen=True, gc=False):
@@ -53,7 +53,7 @@ class SeenWorkload(Struct, frozen=True, gc=False):
     """An existing Workload."""
 
     identity: Identity
-    templates: tuple[Template, ...]
+    templates: tuple[WorkloadTemplate, ...]
     priority_class: str
 
 
@@ -260,6 +260,6 @@ def _read_immutable_fields(group: SeenPodGroup | PodGroup, *, resizable: bool) -
     return group.priority_class, group.min_count != BASIC if resizable else group.min_count
 
 
-def _shape(templates: tuple[Template, ...]) -> set[tuple[str, bool]]:
+def _shape(templates: tuple[WorkloadTemplate, ...]) -> set[tuple[str, bool]]:
     """Return the immutable fields of templates: the name, and whether the template is a gang."""
     return {(template.name, template.min_count != BASIC) for template in templates}

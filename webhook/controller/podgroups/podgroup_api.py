@@ -22,7 +22,7 @@ from webhook.controller.podgroups.lifecycle import (
     SeenWorkload,
 )
 from webhook.groups.group_config import RayClusterConfig
-from webhook.groups.pod_groups import BASIC, PodGroup, Template, Workload
+from webhook.groups.pod_groups import BASIC, PodGroup, Workload, WorkloadTemplate
 from webhook.kubeclient.client import Operation
 
 Body = dict[str, Any]
@@ -35,13 +35,13 @@ class _Gang(Struct, rename="camel"):
     min_count: int = 1
 
 
-class _Policy(Struct):
+class _SchedulingPolicy(Struct):
     gang: _Gang | None = None
 
 
-class _Template(Struct, rename="camel"):
+class _PodGroupTemplate(Struct, rename="camel"):
     name: str = ""
-    scheduling_policy: _Policy = field(default_factory=_Policy)
+    scheduling_policy: _SchedulingPolicy = field(default_factory=_SchedulingPolicy)
     priority_class_name: str = ""
 
 
@@ -55,14 +55,14 @@ class _OldReference(Struct):
     workload: _Reference | None = None
 
 
-class _Spec(Struct, rename="camel"):
+class _PodGroupSpec(Struct, rename="camel"):
     """The fields of a PodGroup in either API version, and those of a Workload."""
 
-    scheduling_policy: _Policy = field(default_factory=_Policy)
+    scheduling_policy: _SchedulingPolicy = field(default_factory=_SchedulingPolicy)
     priority_class_name: str = ""
     workload_ref: _Reference | None = None
     pod_group_template_ref: _OldReference | None = None
-    pod_group_templates: list[_Template] | None = None
+    pod_group_templates: list[_PodGroupTemplate] | None = None
     scheduling_constraints: Any = None
 
 
@@ -70,14 +70,14 @@ class ReadObject(Struct):
     """A PodGroup or a Workload."""
 
     metadata: ObjectMeta
-    spec: _Spec = field(default_factory=_Spec)
+    spec: _PodGroupSpec = field(default_factory=_PodGroupSpec)
 
     def seen(self, resource: str) -> Seen:
         identity = _identity(self.metadata)
         if resource == WORKLOADS:
             templates = self.spec.pod_group_templates or []
             counts = [
-                Template(template.name, _count(template.scheduling_policy))
+                WorkloadTemplate(template.name, _count(template.scheduling_policy))
                 for template in templates
             ]
             priority = templates[0].priority_class_name if templates else ""
@@ -184,7 +184,7 @@ def _policy(min_count: int) -> Body:
     return {"basic": {}} if min_count == BASIC else {"gang": {"minCount": min_count}}
 
 
-def _count(policy: _Policy) -> int:
+def _count(policy: _SchedulingPolicy) -> int:
     return policy.gang.min_count if policy.gang else BASIC
 
 

@@ -35,7 +35,7 @@ GOING: Final = "another replica of the group is going"
 TOO_NEW: Final = "it has not been broken long enough"
 
 
-class Host(Struct, frozen=True, gc=False):
+class RepairHost(Struct, frozen=True, gc=False):
     """A worker pod with its identity, at one resourceVersion.
 
     `ours`: admission assigned the identity. `ended`: the pod Failed or Succeeded. `restarts` and
@@ -80,7 +80,7 @@ class Record(Struct, frozen=True, omit_defaults=True):
 EMPTY: Final = Record()
 
 
-class Group(Struct, frozen=True):
+class RepairGroup(Struct, frozen=True):
     """A worker group of one RayCluster: its desired size, and its pods.
 
     `version` changes with the spec of the RayCluster. `leaving` are the names in `workersToDelete`,
@@ -91,7 +91,7 @@ class Group(Struct, frozen=True):
     version: str
     hosts: int
     desired: int
-    pods: tuple[Host, ...]
+    pods: tuple[RepairHost, ...]
     head: bool = False
     repair: bool = False
     restart: bool = False
@@ -110,18 +110,18 @@ class Action(Struct, frozen=True, gc=False):
     """One of the above on a pod, with the reason to delete its replica."""
 
     kind: str
-    host: Host
+    host: RepairHost
     reason: str = ""
 
 
-class Limits(Struct, frozen=True, gc=False):
+class RepairLimits(Struct, frozen=True, gc=False):
     """The delay before a broken replica is replaced, in seconds, and the replacements per hour."""
 
     wait: float = 30.0
     per_hour: int = 6
 
 
-LIMITS: Final = Limits()
+LIMITS: Final = RepairLimits()
 
 
 class Memory(Struct):
@@ -142,7 +142,12 @@ class Plan(Struct, frozen=True):
 
 
 def plan(
-    group: Group, record: Record, memory: Memory, limits: Limits, now: float, date: float
+    group: RepairGroup,
+    record: Record,
+    memory: Memory,
+    limits: RepairLimits,
+    now: float,
+    date: float,
 ) -> Plan:
     """Return the next record and actions of a group; times are stored in `memory`.
 
@@ -187,7 +192,7 @@ def plan(
     return Plan(record, _actions(record, replicas), waiting)
 
 
-def _duplicates(group: Group, record: Record) -> list[Host]:
+def _duplicates(group: RepairGroup, record: Record) -> list[RepairHost]:
     """Return the unrecorded pods that have the identity of a recorded, live pod."""
     owners = {
         host.identity
@@ -204,12 +209,14 @@ def _duplicates(group: Group, record: Record) -> list[Host]:
     ]
 
 
-def _replicas(pods: Iterable[Host]) -> dict[str, list[Host]]:
+def _replicas(pods: Iterable[RepairHost]) -> dict[str, list[RepairHost]]:
     ordered = sorted(pods, key=lambda host: (host.identity.name, host.identity.host, host.uid))
     return {name: list(hosts) for name, hosts in groupby(ordered, lambda host: host.identity.name)}
 
 
-def _update_record(record: Record, replicas: Mapping[str, Sequence[Host]], date: float) -> Record:
+def _update_record(
+    record: Record, replicas: Mapping[str, Sequence[RepairHost]], date: float
+) -> Record:
     """Return a record without obsolete entries, with deleted replicas as replaced."""
     # Not when the deletion begins: one that fails uses nothing of the budget.
     gone = {name for name in record.going if _all_deleting(replicas.get(name, ()))}
@@ -222,7 +229,7 @@ def _update_record(record: Record, replicas: Mapping[str, Sequence[Host]], date:
     )
 
 
-def _all_deleting(pods: Sequence[Host]) -> bool:
+def _all_deleting(pods: Sequence[RepairHost]) -> bool:
     return all(host.deleting for host in pods)
 
 
@@ -231,12 +238,12 @@ def _recent(at: float, date: float) -> bool:
     return abs(date - at) < HOUR
 
 
-def _leaving(record: Record, replicas: Mapping[str, Sequence[Host]]) -> bool:
+def _leaving(record: Record, replicas: Mapping[str, Sequence[RepairHost]]) -> bool:
     """Return whether pods of a replaced replica still exist, all of them being deleted."""
     return any(name in replicas and _all_deleting(replicas[name]) for name in record.replaced)
 
 
-def _actions(record: Record, replicas: Mapping[str, Sequence[Host]]) -> list[Action]:
+def _actions(record: Record, replicas: Mapping[str, Sequence[RepairHost]]) -> list[Action]:
     """Return the next actions on each replica: mark the pods of a replica to delete, or delete them
     when all are marked; remove the mark elsewhere.
     """
@@ -256,7 +263,7 @@ def _actions(record: Record, replicas: Mapping[str, Sequence[Host]]) -> list[Act
 
 
 def _whole(
-    group: Group, record: Record, replicas: Mapping[str, Sequence[Host]]
+    group: RepairGroup, record: Record, replicas: Mapping[str, Sequence[RepairHost]]
 ) -> dict[str, dict[str, int]]:
     """Return the complete replicas that are not recorded, or have fully restarted since."""
     return {
@@ -271,18 +278,22 @@ def _whole(
     }
 
 
-def _count_restarted_hosts(whole: Mapping[str, int], pods: Iterable[Host]) -> int:
+def _count_restarted_hosts(whole: Mapping[str, int], pods: Iterable[RepairHost]) -> int:
     """Return the number of recorded hosts that have restarted since."""
     return sum(host.restarts > whole.get(host.id, host.restarts) for host in pods)
 
 
-def _runs(group: Group, pods: Sequence[Host]) -> bool:
+def _runs(group: RepairGroup, pods: Sequence[RepairHost]) -> bool:
     hosts = {host.identity.host for host in pods}
     return len(pods) == group.hosts == len(hosts) and all(host.lives and host.runs for host in pods)
 
 
 def _broken(
-    group: Group, record: Record, replicas: Mapping[str, Sequence[Host]], memory: Memory, now: float
+    group: RepairGroup,
+    record: Record,
+    replicas: Mapping[str, Sequence[RepairHost]],
+    memory: Memory,
+    now: float,
 ) -> dict[str, str]:
     """Return the replicas to repair with reasons, and remember the first observation."""
     reasons_by_replica = {
@@ -294,7 +305,7 @@ def _broken(
     return reasons_by_replica
 
 
-def _fault(group: Group, whole: Mapping[str, int] | None, pods: Sequence[Host]) -> str:
+def _fault(group: RepairGroup, whole: Mapping[str, int] | None, pods: Sequence[RepairHost]) -> str:
     """Return the fault of a replica with repair enabled, or an empty string."""
     live = {host.id: host for host in pods if host.lives}
     if _all_deleting(pods):
@@ -310,13 +321,18 @@ def _fault(group: Group, whole: Mapping[str, int] | None, pods: Sequence[Host]) 
     return LOST if is_repairable and not whole.keys() <= live.keys() else ""
 
 
-def _full(group: Group) -> bool:
+def _full(group: RepairGroup) -> bool:
     """Return whether a group has all its pods, so that KubeRay creates no more."""
     return sum(host.lives for host in group.pods) >= group.desired * group.hosts
 
 
 def _hold(
-    group: Group, record: Record, memory: Memory, limits: Limits, now: float, date: float
+    group: RepairGroup,
+    record: Record,
+    memory: Memory,
+    limits: RepairLimits,
+    now: float,
+    date: float,
 ) -> str:
     """Return the reason why no replica of a group is replaced now, or an empty string."""
     # Workers cannot start without a head, so a replacement would not help.

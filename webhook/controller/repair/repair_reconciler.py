@@ -14,9 +14,9 @@ from webhook.controller.repair.plan import (
     LIMITS,
     UNMARK,
     Action,
-    Group,
-    Limits,
     Memory,
+    RepairGroup,
+    RepairLimits,
     plan,
 )
 from webhook.controller.repair.repair_records import Records
@@ -57,7 +57,7 @@ class RepairReconciler:
         clusters: ClusterIndex,
         store: RepairStore,
         record: Callable[[Iterable[EventRequest], float], Awaitable[None]],
-        limits: Limits = LIMITS,
+        limits: RepairLimits = LIMITS,
         time_source: Clock | None = None,
     ) -> None:
         self.deleted: dict[str, int] = {}
@@ -146,7 +146,7 @@ class RepairReconciler:
                 return
 
     async def _act(
-        self, facts: RayClusterConfig, name: str, group: Group, records: Records
+        self, facts: RayClusterConfig, name: str, group: RepairGroup, records: Records
     ) -> bool:
         """Record and perform the plan of a group, and return whether more actions may be due at
         once.
@@ -228,5 +228,5 @@ def _notice(
     if reason == DUPLICATE:
         kind = DUPLICATED
         message = f"{replica_label} is complete without {names}: deleted, {reason}"
-    key = tracker.Key(facts.uid, (group, replica), kind)
+    key = tracker.SeriesKey(facts.uid, (group, replica), kind)
     return EventRequest(key, "Warning", facts.namespace, facts.name, message[:NOTE_MAX])

@@ -11,7 +11,7 @@ from webhook.api.formats import mark, pointer, read_mark
 from webhook.api.objects import Container
 from webhook.api.review import Denied
 from webhook.cache.cluster_cache import PODS, RAYCLUSTERS
-from webhook.controller.repair.plan import DELETE, MARK, Action, Group, Host
+from webhook.controller.repair.plan import DELETE, MARK, Action, RepairGroup, RepairHost
 from webhook.controller.repair.repair_records import RepairRecords
 from webhook.controller.requests import list_all
 from webhook.diagnostics.assigned_pods import is_head
@@ -33,7 +33,7 @@ class _PolicySpec(Struct, rename="camel", frozen=True):
     validation_actions: list[str] | None = None
 
 
-class _Policy(Struct, frozen=True):
+class _AdmissionPolicy(Struct, frozen=True):
     """A ValidatingAdmissionPolicy or its binding; only bindings have `validationActions`."""
 
     spec: _PolicySpec = field(default_factory=_PolicySpec)
@@ -53,7 +53,7 @@ class RepairStore:
         """Return why the tenant policy is not in force, or an empty string."""
         for plural, kind in _POLICY_KINDS.items():
             path = f"/apis/admissionregistration.k8s.io/v1/{plural}/{POLICY}"
-            policy = await self._api.find(path, _Policy)
+            policy = await self._api.find(path, _AdmissionPolicy)
             if policy is None:
                 return f"there is no {kind} {POLICY}"
             actions = policy.spec.validation_actions
@@ -61,7 +61,7 @@ class RepairStore:
                 return f"{kind} {POLICY} has validationActions {actions}, without Deny"
         return ""
 
-    async def groups(self, known: RayClusterConfig) -> dict[str, Group]:
+    async def groups(self, known: RayClusterConfig) -> dict[str, RepairGroup]:
         """Return the current worker groups of a RayCluster whose replicas have several hosts, by
         name; none if the RayCluster was deleted, recreated, or is unmanaged.
         """
@@ -85,11 +85,11 @@ class RepairStore:
                 workers.setdefault(pod.labels.get(names.LABEL_GROUP, ""), []).append(pod)
         head = any(is_head(pod) and not pod.leaves and not pod.ended for pod in pods)
         version = f"{cluster.metadata.generation}"
-        groups: dict[str, Group] = {}
+        groups: dict[str, RepairGroup] = {}
         for group in cluster.spec.worker_group_specs or ():
             name, hosts = group.group_name, group.num_of_hosts
             if hosts > 1:
-                groups[name] = Group(
+                groups[name] = RepairGroup(
                     version,
                     hosts,
                     group.desired,
@@ -126,7 +126,7 @@ class RepairStore:
         ]
 
 
-def _hosts_of(pods: Sequence[LivePod], group: str, hosts: int) -> Iterator[Host]:
+def _hosts_of(pods: Sequence[LivePod], group: str, hosts: int) -> Iterator[RepairHost]:
     """Yield those with an identity of the workers of a group."""
     for pod in pods:
         try:
@@ -137,7 +137,7 @@ def _hosts_of(pods: Sequence[LivePod], group: str, hosts: int) -> Iterator[Host]
             yield _host_of(pod, identity)
 
 
-def _host_of(pod: LivePod, identity: HostIdentity) -> Host:
+def _host_of(pod: LivePod, identity: HostIdentity) -> RepairHost:
     meta = pod.metadata
     ray = (pod.spec.ray or Container()).name
     statuses = {
@@ -145,7 +145,7 @@ def _host_of(pod: LivePod, identity: HostIdentity) -> Host:
         for container_status in pod.status.container_statuses or ()
     }
     status = statuses.get(ray, ContainerStatus())
-    return Host(
+    return RepairHost(
         name=pod.name,
         uid=meta.uid or "",
         version=meta.resource_version,

@@ -10,7 +10,7 @@ from webhook.api.quantity import read_quantity
 from webhook.api.review import FORBIDDEN, NOT_FOUND, REQUIRED
 from webhook.validation.field import Field
 from webhook.validation.finding import Fault
-from webhook.validation.pods.inspection import Pod, format_value
+from webhook.validation.pods.inspection import InspectedPod, format_value
 from webhook.validation.pods.value_checks import DNS_LABEL_ADVICE, check_names, suggestion
 
 _STANDARD: Final = ("cpu", "memory", "ephemeral-storage")
@@ -23,7 +23,7 @@ _SHORT: Final = 64
 _MILLI: Final = Decimal("0.001")
 
 
-def amounts(listed: Field, _: Pod) -> Iterator[Fault]:
+def amounts(listed: Field, _: InspectedPod) -> Iterator[Fault]:
     """Report unknown resources and impossible amounts. An amount that the limits have too is
     reported there.
     """
@@ -35,7 +35,7 @@ def amounts(listed: Field, _: Pod) -> Iterator[Fault]:
             yield Fault(listed.key(name), problem)
 
 
-def limits(resources: Field, _: Pod) -> Iterator[Fault]:
+def limits(resources: Field, _: InspectedPod) -> Iterator[Fault]:
     """Report amounts that contradict each other."""
     most, least = (resources / kind for kind in _KINDS)
     equal = least.value == most.value
@@ -131,7 +131,7 @@ def _parse_amount(value: object) -> Decimal | None:
     return _parse(value) if isinstance(value, str | int | float) else None
 
 
-def claims_of_pod(claims: Field, _: Pod) -> Iterator[Fault]:
+def claims_of_pod(claims: Field, _: InspectedPod) -> Iterator[Fault]:
     """Report claims of devices that refer to no claim, or to two."""
     yield from check_names(claims, "claim", is_dns_label, DNS_LABEL_ADVICE)
     sources = ("resourceClaimName", "resourceClaimTemplateName")
@@ -140,7 +140,7 @@ def claims_of_pod(claims: Field, _: Pod) -> Iterator[Fault]:
             yield Fault(claim, f"write one of {' and '.join(sources)}")
 
 
-def claims_of_container(claims: Field, pod: Pod) -> Iterator[Fault]:
+def claims_of_container(claims: Field, pod: InspectedPod) -> Iterator[Fault]:
     """Report claims that the pod does not have."""
     claim_names = {
         (resource_claim / "name").text for resource_claim in (pod.spec / "resourceClaims").entries()
@@ -152,7 +152,7 @@ def claims_of_container(claims: Field, pod: Pod) -> Iterator[Fault]:
             yield Fault(claim / "name", message, NOT_FOUND)
 
 
-def pod_resources(resources: Field, _: Pod) -> Iterator[Fault]:
+def pod_resources(resources: Field, _: InspectedPod) -> Iterator[Fault]:
     """Report resources of a whole pod other than cpu, memory and huge pages."""
     for kind in _KINDS:
         for name in (resources / kind).map:

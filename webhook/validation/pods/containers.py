@@ -9,7 +9,7 @@ from webhook.api.quantity import parse_quantity, read_quantity
 from webhook.api.review import DUPLICATE, FORBIDDEN, NOT_FOUND, REQUIRED
 from webhook.validation.field import Field
 from webhook.validation.finding import Fault
-from webhook.validation.pods.inspection import Pod, format_value, whole, wrong
+from webhook.validation.pods.inspection import InspectedPod, format_value, whole, wrong
 from webhook.validation.pods.value_checks import (
     DNS_LABEL_ADVICE,
     SUBDOMAIN_ADVICE,
@@ -52,7 +52,7 @@ _GRACE: Final = 30
 """Default grace period of a pod, in seconds."""
 
 
-def names(listed: Field, pod: Pod) -> Iterator[Fault]:
+def names(listed: Field, pod: InspectedPod) -> Iterator[Fault]:
     """Report names of containers that are missing, invalid or duplicate."""
     inits = listed.token == _INITS
     container_names = (
@@ -80,7 +80,7 @@ def is_padded(image: Field) -> bool:
     return image.text != image.text.strip()
 
 
-def image(container: Field, _: Pod) -> Iterator[Fault]:
+def image(container: Field, _: InspectedPod) -> Iterator[Fault]:
     """Report a container without an image, or with spaces around it."""
     field = container / "image"
     if field.value in (None, ""):
@@ -89,7 +89,7 @@ def image(container: Field, _: Pod) -> Iterator[Fault]:
         yield Fault(field, PADDED)
 
 
-def host_ports(listed: Field, pod: Pod) -> Iterator[Fault]:
+def host_ports(listed: Field, pod: InspectedPod) -> Iterator[Fault]:
     """Report duplicate host ports, and those that differ from the port of the container."""
     host, inits = (pod.spec / "hostNetwork").flag, listed.token == _INITS
     taken: set[tuple[str, str, int]] = set()
@@ -110,14 +110,14 @@ def host_ports(listed: Field, pod: Pod) -> Iterator[Fault]:
             taken.add(place)
 
 
-def ports(listed: Field, _: Pod) -> Iterator[Fault]:
+def ports(listed: Field, _: InspectedPod) -> Iterator[Fault]:
     """Report invalid and duplicate names of ports."""
     yield from check_names(
         listed, "port", lambda name: not name or is_port_name(name), _PORT_NAME_ADVICE
     )
 
 
-def variables(listed: Field, _: Pod) -> Iterator[Fault]:
+def variables(listed: Field, _: InspectedPod) -> Iterator[Fault]:
     """Report variables without a name, and sources that contradict each other or are empty."""
     for index, entry in enumerate(listed.value if type(listed.value) is list else ()):
         if type(entry) is not dict:
@@ -185,7 +185,7 @@ def _key_ref(held: Field) -> Iterator[Fault]:
         yield wrong(key, "use letters, digits, '-', '_' and '.'")
 
 
-def variables_from(entry: Field, _: Pod) -> Iterator[Fault]:
+def variables_from(entry: Field, _: InspectedPod) -> Iterator[Fault]:
     """Report a source of variables that refers to no object, or to two."""
     source_names = [name for name in ("configMapRef", "secretRef") if (entry / name).given]
     if len(source_names) != 1:
@@ -197,7 +197,7 @@ def variables_from(entry: Field, _: Pod) -> Iterator[Fault]:
             yield wrong(name_field, SUBDOMAIN_ADVICE)
 
 
-def mounts(listed: Field, pod: Pod) -> Iterator[Fault]:
+def mounts(listed: Field, pod: InspectedPod) -> Iterator[Fault]:
     """Report mounts of unknown volumes, and duplicate mount paths."""
     paths: set[str] = set()
     for mount in listed.entries():
@@ -214,7 +214,7 @@ def mounts(listed: Field, pod: Pod) -> Iterator[Fault]:
             yield from _mount_options(mount)
 
 
-def _no_volume(mount: Field, pod: Pod) -> Fault:
+def _no_volume(mount: Field, pod: InspectedPod) -> Fault:
     name = (mount / "name").text
     hint = suggestion(name, pod.volumes, "add it to volumes")
     return Fault(mount / "name", f"no volume is named {format_value(name)}: {hint}", NOT_FOUND)
@@ -227,14 +227,14 @@ def _mount_options(mount: Field) -> Iterator[Fault]:
         yield Fault(propagation, message, FORBIDDEN)
 
 
-def devices(listed: Field, pod: Pod) -> Iterator[Fault]:
+def devices(listed: Field, pod: InspectedPod) -> Iterator[Fault]:
     """Report block devices of unknown volumes."""
     for device in listed.entries():
         if (device / "name").text not in pod.volumes:
             yield _no_volume(device, pod)
 
 
-def probe(field: Field, _: Pod) -> Iterator[Fault]:
+def probe(field: Field, _: InspectedPod) -> Iterator[Fault]:
     """Report a field that only other probes have."""
     threshold, period = field / "successThreshold", field / "terminationGracePeriodSeconds"
     readiness = field.called == "readinessProbe"
@@ -246,7 +246,7 @@ def probe(field: Field, _: Pod) -> Iterator[Fault]:
         yield Fault(period, message, FORBIDDEN)
 
 
-def handler(field: Field, pod: Pod) -> Iterator[Fault]:
+def handler(field: Field, pod: InspectedPod) -> Iterator[Fault]:
     """Report a probe or a hook without an action, with two actions, or with an invalid action."""
     options = _PROBE_ACTIONS if field.token in PROBES else _HOOK_ACTIONS
     actions = [name for name in options if (field / name).given]
@@ -261,7 +261,7 @@ def handler(field: Field, pod: Pod) -> Iterator[Fault]:
     yield from _action(field / actions[0], pod)
 
 
-def _action(action: Field, pod: Pod) -> Iterator[Fault]:
+def _action(action: Field, pod: InspectedPod) -> Iterator[Fault]:
     if action.called == "exec":
         if not (action / "command").value:
             message = f"{action.holder.token} has no command: add one"
@@ -275,7 +275,7 @@ def _action(action: Field, pod: Pod) -> Iterator[Fault]:
             yield Fault(action / "seconds", message)
 
 
-def restart_policy(policy: Field, _: Pod) -> Iterator[Fault]:
+def restart_policy(policy: Field, _: InspectedPod) -> Iterator[Fault]:
     """Report an unknown restart policy. Kubernetes 1.34 drops the field."""
     if type(policy.value) is str and policy.value not in RESTARTS:
         message = (
@@ -284,7 +284,7 @@ def restart_policy(policy: Field, _: Pod) -> Iterator[Fault]:
         yield Fault(policy, message, doubtful=True)
 
 
-def resize_policies(listed: Field, pod: Pod) -> Iterator[Fault]:
+def resize_policies(listed: Field, pod: InspectedPod) -> Iterator[Fault]:
     """Report duplicate resize policies, and restarts of a container that is never restarted."""
     resources: set[str] = set()
     for policy in listed.entries():
@@ -298,7 +298,7 @@ def resize_policies(listed: Field, pod: Pod) -> Iterator[Fault]:
             yield Fault(restart, message)
 
 
-def lasting_only(field: Field, _: Pod) -> Iterator[Fault]:
+def lasting_only(field: Field, _: InspectedPod) -> Iterator[Fault]:
     """Report a probe or a hook of an init container that ends."""
     container = field.holder if field.token in PROBES else field.holder.holder
     if (container / "restartPolicy").text != ALWAYS:

@@ -24,7 +24,7 @@ from webhook.validation.pods.families import (
     VARIABLES,
     VOLUMES,
 )
-from webhook.validation.pods.inspection import Check, Node, Part, Pod, format_value, tree
+from webhook.validation.pods.inspection import Check, InspectedPod, Node, Part, format_value, tree
 from webhook.validation.pods.value_checks import (
     INT32_MAX,
     KEY_ADVICE,
@@ -171,14 +171,14 @@ _ROWS: Final[tuple[tuple[str, str, Check], ...]] = (
 )
 
 
-def _no_servers(spec: Field, _: Pod) -> Iterator[Fault]:
+def _no_servers(spec: Field, _: InspectedPod) -> Iterator[Fault]:
     """Report a pod without name servers."""
     if spec.map.get("dnsPolicy") == "None" and not (spec / "dnsConfig" / "nameservers").value:
         message = "dnsPolicy None needs dnsConfig.nameservers: write one, or another policy"
         yield Fault(spec / "dnsConfig", message, REQUIRED)
 
 
-def _dns_config(config: Field, _: Pod) -> Iterator[Fault]:
+def _dns_config(config: Field, _: InspectedPod) -> Iterator[Fault]:
     """Report more servers and domains than a resolver reads, and options without a name."""
     for name, most in _DNS_MAX.items():
         listed = config / name
@@ -189,7 +189,7 @@ def _dns_config(config: Field, _: Pod) -> Iterator[Fault]:
             yield Fault(option / "name", "an option has no name: set it", REQUIRED)
 
 
-def _labels(labels: Field, _: Pod) -> Iterator[Fault]:
+def _labels(labels: Field, _: InspectedPod) -> Iterator[Fault]:
     """Report invalid label keys and values."""
     for name, value in labels.map.items():
         if not is_qualified_name(name):
@@ -198,7 +198,7 @@ def _labels(labels: Field, _: Pod) -> Iterator[Fault]:
             yield Fault(labels.key(name), f"label value is {format_value(value)}: {VALUE_ADVICE}")
 
 
-def _annotations(annotations: Field, _: Pod) -> Iterator[Fault]:
+def _annotations(annotations: Field, _: InspectedPod) -> Iterator[Fault]:
     """Report invalid annotation keys."""
     for name in annotations.map:
         if not is_qualified_name(name.lower()):

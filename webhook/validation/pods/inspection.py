@@ -14,7 +14,7 @@ from webhook.validation.finding import Fault
 Check = Callable[[Any], str]
 """Function that returns the advice for a value, or an empty string if the value is valid."""
 
-Part = Callable[[Field, "Pod"], Iterable[Fault]]
+Part = Callable[[Field, "InspectedPod"], Iterable[Fault]]
 """Function that yields the problems of a part of a template."""
 
 PROBLEMS_MAX: Final = 200
@@ -36,7 +36,7 @@ class Node(Struct):
     entries: "Node | None" = None
 
 
-class Pod(Struct):
+class InspectedPod(Struct):
     """One template, as the pod that KubeRay creates from it: the facts that checks need."""
 
     template: Field
@@ -79,7 +79,7 @@ class Pod(Struct):
             self.problems.setdefault(family, []).append(fault)
 
 
-def walk(place: Field, node: Node, pod: Pod) -> None:  # noqa: C901 - one hot loop
+def walk(place: Field, node: Node, pod: InspectedPod) -> None:  # noqa: C901 - one hot loop
     """Check a value and all values below it. Null values count as absent."""
     for family, part in node.parts:
         for fault in part(place, pod):

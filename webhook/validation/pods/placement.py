@@ -7,7 +7,7 @@ from webhook.api.formats import is_label_value, is_qualified_name
 from webhook.api.review import FORBIDDEN, REQUIRED
 from webhook.validation.field import Field
 from webhook.validation.finding import Fault
-from webhook.validation.pods.inspection import Part, Pod, format_value, wrong
+from webhook.validation.pods.inspection import InspectedPod, Part, format_value, wrong
 from webhook.validation.pods.value_checks import KEY_ADVICE, VALUE_ADVICE
 
 _LISTS: Final = ("In", "NotIn")
@@ -16,7 +16,7 @@ _NUMBERS: Final = ("Gt", "Lt")
 _EFFECT: Final = "NoExecute"
 
 
-def check_selector_labels(selected: Field, _: Pod) -> Iterator[Fault]:
+def check_selector_labels(selected: Field, _: InspectedPod) -> Iterator[Fault]:
     """Report keys and values that cannot be labels."""
     for name, value in selected.map.items():
         if not is_qualified_name(name):
@@ -34,7 +34,7 @@ def _bad_value(field: Field) -> Fault:
     return Fault(field, f"value is {format_value(field.text)}: {advice}")
 
 
-def check_required_terms(affinity: Field, _: Pod) -> Iterator[Fault]:
+def check_required_terms(affinity: Field, _: InspectedPod) -> Iterator[Fault]:
     """Report a required node affinity without terms."""
     terms = affinity / "nodeSelectorTerms"
     if type(affinity.value) is dict and not terms.value:
@@ -49,7 +49,7 @@ def _texts(listed: Field) -> list[Field]:
 def _requirement(*known: str, values_checked: bool = True) -> Part:
     """Return a part that reports an invalid requirement, given the known operators."""
 
-    def check(each: Field, _: Pod) -> Iterator[Fault]:
+    def check(each: Field, _: InspectedPod) -> Iterator[Fault]:
         operator, values = (each / "operator").text, each / "values"
         texts = _texts(values)
         if operator not in known:
@@ -74,21 +74,21 @@ preferred_requirement: Final = _requirement(*_LISTS, *_BARE, *_NUMBERS, values_c
 label_requirement: Final = _requirement(*_LISTS, *_BARE)
 
 
-def pod_term(term: Field, _: Pod) -> Iterator[Fault]:
+def pod_term(term: Field, _: InspectedPod) -> Iterator[Fault]:
     """Report a term of pod affinity without a valid topology."""
     topology = term / "topologyKey"
     if not is_qualified_name(topology.text):
         yield wrong(topology, "set it")
 
 
-def label_keys(term: Field, _: Pod) -> Iterator[Fault]:
+def label_keys(term: Field, _: InspectedPod) -> Iterator[Fault]:
     """Report label keys without the selector that they extend."""
     for listed in (term / "matchLabelKeys", term / "mismatchLabelKeys"):
         if listed.size and not (term / "labelSelector").given:
             yield Fault(listed, f"{listed.token} needs a labelSelector: add it", FORBIDDEN)
 
 
-def toleration(each: Field, _: Pod) -> Iterator[Fault]:
+def toleration(each: Field, _: InspectedPod) -> Iterator[Fault]:
     """Report a toleration whose operator, value and effect contradict each other."""
     name, operator, value = each / "key", each / "operator", each / "value"
     kind = operator.text
@@ -114,7 +114,7 @@ def toleration(each: Field, _: Pod) -> Iterator[Fault]:
         yield Fault(effect, message)
 
 
-def constraint(each: Field, _: Pod) -> Iterator[Fault]:
+def constraint(each: Field, _: InspectedPod) -> Iterator[Fault]:
     """Report a topology spread constraint that no scheduler can satisfy."""
     topology, minimum = each / "topologyKey", each / "minDomains"
     if not topology.text:

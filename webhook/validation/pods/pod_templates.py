@@ -10,13 +10,13 @@ from typing import Final
 
 from webhook.api.formats import is_dns_subdomain
 from webhook.api.review import DUPLICATE, REQUIRED
-from webhook.validation.cluster import GROUPS_MAX, Cluster, Group
+from webhook.validation.cluster import GROUPS_MAX, ClusterSpec, GroupSpec
 from webhook.validation.field import Field
 from webhook.validation.finding import Fault
 from webhook.validation.pods.containers import PADDED, is_padded, source_of
 from webhook.validation.pods.families import IMAGES, NAMES, PORTS, VARIABLES
 from webhook.validation.pods.fields import CONTAINER, TEMPLATE
-from webhook.validation.pods.inspection import Pod, walk, whole, wrong
+from webhook.validation.pods.inspection import InspectedPod, walk, whole, wrong
 from webhook.validation.pods.value_checks import SUBDOMAIN_ADVICE
 
 _NEVER: Final = "Never"
@@ -38,7 +38,7 @@ _NAME_KEPT: Final = 50
 """Number of characters that KubeRay keeps of the name of the head's service account."""
 
 
-def head_and_workers(cluster: Cluster, *, sidecar: bool = False) -> Iterator[Pod]:
+def head_and_workers(cluster: ClusterSpec, *, sidecar: bool = False) -> Iterator[InspectedPod]:
     """Yield the pods of a RayCluster, with their problems. With `sidecar`, a container in the head
     submits a RayJob.
     """
@@ -62,23 +62,23 @@ def head_and_workers(cluster: Cluster, *, sidecar: bool = False) -> Iterator[Pod
         yield _inspect_pod(pod)
 
 
-def submitter(template: Field) -> Pod:
+def submitter(template: Field) -> InspectedPod:
     """Return the pod of the Job that submits a RayJob. Another rule checks the restart policy of
     this Job.
     """
-    pod = Pod(_without(template, "restartPolicy"))
+    pod = InspectedPod(_without(template, "restartPolicy"))
     pod.never = (template / "spec" / "restartPolicy").text == _NEVER
     walk(pod.template, TEMPLATE, pod)
     return pod
 
 
-def _pod(group: Group, *, forced: bool, account: bool = False) -> Pod:
+def _pod(group: GroupSpec, *, forced: bool, account: bool = False) -> InspectedPod:
     """Return the pod of a group. KubeRay sets the restart policy with `forced`, and the service
     account with `account`.
     """
     # What KubeRay overwrites never reaches the API server, whatever the template has.
     overwritten = ["restartPolicy"] * forced + ["serviceAccountName"] * account
-    pod = Pod(_without(group.field / "template", *overwritten))
+    pod = InspectedPod(_without(group.field / "template", *overwritten))
     pod.never = forced or (pod.spec / "restartPolicy").text == _NEVER
     pod.shared_memory = _PLASMA not in group.params
     return pod
@@ -93,14 +93,14 @@ def _without(template: Field, *names: str) -> Field:
     return Field({**template.map, "spec": remaining_fields}, template.parent, template.token)
 
 
-def _inspect_pod(pod: Pod) -> Pod:
+def _inspect_pod(pod: InspectedPod) -> InspectedPod:
     walk(pod.template, TEMPLATE, pod)
     for fault in _metrics_port(pod) if (pod.spec / "hostNetwork").flag else ():
         pod.report(PORTS, fault)
     return pod
 
 
-def _metrics_port(pod: Pod) -> Iterator[Fault]:
+def _metrics_port(pod: InspectedPod) -> Iterator[Fault]:
     """Report a port that conflicts with the metrics port that KubeRay adds."""
     listed = [(container / "ports").entries() for container in (pod.spec / "containers").entries()]
     ports = [list(entries) for entries in listed]
@@ -115,7 +115,7 @@ def _metrics_port(pod: Pod) -> Iterator[Fault]:
             yield Fault(port, message, DUPLICATE)
 
 
-def _head_names(head: Pod, cluster: Cluster) -> Iterator[Fault]:
+def _head_names(head: InspectedPod, cluster: ClusterSpec) -> Iterator[Fault]:
     """Report a name of the head, and a service account that KubeRay cannot create, by the name that
     it derives.
     """
@@ -130,9 +130,9 @@ def _head_names(head: Pod, cluster: Cluster) -> Iterator[Fault]:
         yield wrong(account, SUBDOMAIN_ADVICE)
 
 
-def _autoscaler(cluster: Cluster, head: Pod) -> Pod:
+def _autoscaler(cluster: ClusterSpec, head: InspectedPod) -> InspectedPod:
     """Return the container that KubeRay adds to the head for the autoscaler."""
-    pod = Pod(cluster.options)
+    pod = InspectedPod(cluster.options)
     pod.volumes_seen = {**head.volumes}
     walk(pod.template, CONTAINER, pod)
     image = pod.template / "image"
@@ -144,9 +144,9 @@ def _autoscaler(cluster: Cluster, head: Pod) -> Pod:
     return pod
 
 
-def _options(cluster: Cluster) -> Iterator[Pod]:
+def _options(cluster: ClusterSpec) -> Iterator[InspectedPod]:
     """Yield the options of the cluster from which KubeRay derives variables of pods."""
-    pod = Pod(cluster.field / "gcsFaultToleranceOptions")
+    pod = InspectedPod(cluster.field / "gcsFaultToleranceOptions")
     for name in ("redisPassword", "redisUsername"):
         entry = pod.template / name
         for fault in source_of(entry) if type((entry / "valueFrom").value) is dict else ():
@@ -155,6 +155,6 @@ def _options(cluster: Cluster) -> Iterator[Pod]:
     auth = cluster.field / "authOptions"
     secret = auth / "secretName"
     if secret.text and (auth / "mode").text == "token" and not is_dns_subdomain(secret.text):
-        pod = Pod(auth)
+        pod = InspectedPod(auth)
         pod.report(VARIABLES, wrong(secret, SUBDOMAIN_ADVICE))
         yield pod

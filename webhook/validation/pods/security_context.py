@@ -7,7 +7,7 @@ from typing import Final
 from webhook.api.review import FORBIDDEN, REQUIRED
 from webhook.validation.field import Field
 from webhook.validation.finding import Fault
-from webhook.validation.pods.inspection import Pod, format_value, wrong
+from webhook.validation.pods.inspection import InspectedPod, format_value, wrong
 from webhook.validation.pods.value_checks import descends
 
 _SYSCTL: Final = re.compile(r"([a-z0-9]([-_a-z0-9]*[a-z0-9])?[./])*[a-z0-9]([-_a-z0-9]*[a-z0-9])?")
@@ -19,7 +19,7 @@ _SHARED: Final = {
 """Beginnings of names of kernel parameters, and the field that shares their namespace."""
 
 
-def container_context(context: Field, pod: Pod) -> Iterator[Fault]:
+def container_context(context: Field, pod: InspectedPod) -> Iterator[Fault]:
     """Report a container's context that contradicts itself."""
     if (context / "allowPrivilegeEscalation").value is False:
         if (context / "privileged").flag:
@@ -36,7 +36,7 @@ def container_context(context: Field, pod: Pod) -> Iterator[Fault]:
         yield Fault(mount, "procMount Unmasked needs hostUsers: false in the pod's spec")
 
 
-def profile(held: Field, _: Pod) -> Iterator[Fault]:
+def profile(held: Field, _: InspectedPod) -> Iterator[Fault]:
     """Report a security profile without a path, or with an invalid one."""
     kind, path = (held / "type").text, held / "localhostProfile"
     plain, armor = path.text.strip(), held.called == "appArmorProfile"
@@ -50,7 +50,7 @@ def profile(held: Field, _: Pod) -> Iterator[Fault]:
         yield wrong(path, "write a relative path without '..'")
 
 
-def kernel_parameter(sysctl: Field, pod: Pod) -> Iterator[Fault]:
+def kernel_parameter(sysctl: Field, pod: InspectedPod) -> Iterator[Fault]:
     """Report an invalid kernel parameter, and one of a namespace of the host."""
     field = sysctl / "name"
     name = field.text
@@ -64,7 +64,7 @@ def kernel_parameter(sysctl: Field, pod: Pod) -> Iterator[Fault]:
             yield Fault(field, message)
 
 
-def check_host_namespaces(users: Field, pod: Pod) -> Iterator[Fault]:
+def check_host_namespaces(users: Field, pod: InspectedPod) -> Iterator[Fault]:
     """Report namespaces of the host that a pod with users of its own cannot share."""
     for field in (pod.spec / name for name in ("hostPID", "hostIPC", "hostNetwork")):
         if users.value is False and field.flag:
@@ -72,7 +72,7 @@ def check_host_namespaces(users: Field, pod: Pod) -> Iterator[Fault]:
             yield Fault(field, message, FORBIDDEN)
 
 
-def check_shared_processes(shared: Field, pod: Pod) -> Iterator[Fault]:
+def check_shared_processes(shared: Field, pod: InspectedPod) -> Iterator[Fault]:
     """Report process namespaces that a pod cannot share at the same time."""
     if shared.flag and (pod.spec / "hostPID").flag:
         yield Fault(shared, "shareProcessNamespace and hostPID are true: keep one of them")

@@ -9,7 +9,7 @@ from webhook.api.review import FORBIDDEN, REQUIRED
 from webhook.validation.field import Field
 from webhook.validation.finding import Fault
 from webhook.validation.pods.containers import field_ref, resource_ref
-from webhook.validation.pods.inspection import Pod, format_value, whole, wrong
+from webhook.validation.pods.inspection import InspectedPod, format_value, whole, wrong
 from webhook.validation.pods.value_checks import DNS_LABEL_ADVICE, check_names, is_local
 
 _VOLUME_FIELDS: Final = frozenset({
@@ -32,7 +32,7 @@ REQUIRED_FIELDS: Final[Mapping[str, tuple[str, ...]]] = {
 """The required fields of sources; the CRD does not require them, or allows them to be empty."""
 
 
-def volumes(listed: Field, _: Pod) -> Iterator[Fault]:
+def volumes(listed: Field, _: InspectedPod) -> Iterator[Fault]:
     """Report volumes with two sources, and names that are invalid or duplicate."""
     yield from check_names(listed, "volume", is_dns_label, DNS_LABEL_ADVICE)
     for volume in listed.entries():
@@ -44,7 +44,7 @@ def volumes(listed: Field, _: Pod) -> Iterator[Fault]:
             yield Fault(volume / sources[1], message, FORBIDDEN)
 
 
-def source(held: Field, _: Pod) -> Iterator[Fault]:
+def source(held: Field, _: InspectedPod) -> Iterator[Fault]:
     """Report required fields of a source that are not set."""
     kind = str(held.token)
     for name in REQUIRED_FIELDS[kind] if type(held.value) is dict else ():
@@ -52,14 +52,14 @@ def source(held: Field, _: Pod) -> Iterator[Fault]:
             yield Fault(held / name, f"{kind} has no {name}: set it", REQUIRED)
 
 
-def empty_dir(held: Field, _: Pod) -> Iterator[Fault]:
+def empty_dir(held: Field, _: InspectedPod) -> Iterator[Fault]:
     """Report a negative limit."""
     size = held / "sizeLimit"
     if (read_quantity(size.value) or 0) < 0:
         yield Fault(size, f"sizeLimit is {format_value(size.value)}: write 0 or more")
 
 
-def claim(held: Field, _: Pod) -> Iterator[Fault]:
+def claim(held: Field, _: InspectedPod) -> Iterator[Fault]:
     """Report a claim in a template without access modes or storage."""
     spec = held / "volumeClaimTemplate" / "spec"
     modes, size = spec / "accessModes", spec / "resources" / "requests" / "storage"
@@ -73,7 +73,7 @@ def claim(held: Field, _: Pod) -> Iterator[Fault]:
         yield Fault(size, message, REQUIRED)
 
 
-def file_path(held: Field, _: Pod) -> Iterator[Fault]:
+def file_path(held: Field, _: InspectedPod) -> Iterator[Fault]:
     """Report a file without a path, or with an invalid one."""
     path = held / "path"
     if not path.text:
@@ -82,7 +82,7 @@ def file_path(held: Field, _: Pod) -> Iterator[Fault]:
         yield wrong(path, "write a relative path without '..'")
 
 
-def downward_item(held: Field, pod: Pod) -> Iterator[Fault]:
+def downward_item(held: Field, pod: InspectedPod) -> Iterator[Fault]:
     """Report a file of the downward API with an invalid path or without one source."""
     yield from file_path(held, pod)
     field, resource = held / "fieldRef", held / "resourceFieldRef"
@@ -95,20 +95,20 @@ def downward_item(held: Field, pod: Pod) -> Iterator[Fault]:
         yield from resource_ref(resource)
 
 
-def projection(held: Field, _: Pod) -> Iterator[Fault]:
+def projection(held: Field, _: InspectedPod) -> Iterator[Fault]:
     """Report an entry of a projected volume with two sources."""
     source_names = [name for name in _PROJECTIONS if (held / name).given]
     if len(source_names) > 1:
         yield Fault(held, f"it has {' and '.join(source_names)}: keep one source", FORBIDDEN)
 
 
-def check_projection_name(held: Field, _: Pod) -> Iterator[Fault]:
+def check_projection_name(held: Field, _: InspectedPod) -> Iterator[Fault]:
     """Report a Secret or ConfigMap without a name."""
     if not (held / "name").text:
         yield Fault(held / "name", f"{held.token} has no name: set it", REQUIRED)
 
 
-def token(held: Field, pod: Pod) -> Iterator[Fault]:
+def token(held: Field, pod: InspectedPod) -> Iterator[Fault]:
     """Report a service account token with a short life or an invalid path."""
     field = held / "expirationSeconds"
     seconds = whole(field)
