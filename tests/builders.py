@@ -12,7 +12,7 @@ from webhook.admission.codec import decode_pod
 from webhook.admission.pod_handler import PodHandler
 from webhook.api import names
 from webhook.api.review import Answer, Denied
-from webhook.groups.group_config import RayClusterConfig, facts_of
+from webhook.groups.group_config import RayClusterConfig, read_cluster_config
 from webhook.groups.required_reads import Read
 from webhook.kubeclient.wire import Codec
 from webhook.manifest.reader import Manifest
@@ -244,8 +244,8 @@ def a_cluster(name: str) -> ClusterBuilder:
     return ClusterBuilder(name)
 
 
-def facts(cluster: ClusterBuilder) -> RayClusterConfig:
-    return facts_of(as_cluster(manifest(cluster.build())))
+def cluster_config(cluster: ClusterBuilder) -> RayClusterConfig:
+    return read_cluster_config(as_cluster(manifest(cluster.build())))
 
 
 def manifest(document: Object) -> Manifest:

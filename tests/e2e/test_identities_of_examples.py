@@ -81,8 +81,8 @@ def test_the_pods_are_stored_as_the_command_line_shows_them(
     stored: Stored, stem: str, tmp_path: Path
 ) -> None:
     cluster = example(stem)
-    shown = {worker_index(pod): facts(pod) for pod in mutate(cluster, stored, tmp_path)}
-    found = {worker_index(pod): facts(pod) for pod in stored.of(cluster)}
+    shown = {worker_index(pod): cluster_config(pod) for pod in mutate(cluster, stored, tmp_path)}
+    found = {worker_index(pod): cluster_config(pod) for pod in stored.of(cluster)}
     assert found.keys() == shown.keys()
     assert [
         (place, *difference)
@@ -204,7 +204,7 @@ def worker_index(pod: Json) -> tuple[str, int, int]:
     return held.group, held.replica, held.host
 
 
-def facts(pod: Json) -> Json:
+def cluster_config(pod: Json) -> Json:
     """All that the webhook may write, with the replica's name made the same, and without KubeRay's
     own variables.
     """
@@ -229,7 +229,10 @@ def facts(pod: Json) -> Json:
 
 def differences(found: Json, shown: Json) -> list[tuple[str, object, object]]:
     """The facts that differ, containers one by one."""
-    left, right = ({**facts, **facts["env"], "env": list(facts["env"])} for facts in (found, shown))
+    left, right = (
+        {**cluster_config, **cluster_config["env"], "env": list(cluster_config["env"])}
+        for cluster_config in (found, shown)
+    )
     return [
         (key, left.get(key), right.get(key))
         for key in left | right

@@ -261,8 +261,10 @@ def fetched(plane: ControlPlane, replicas: int) -> list[Pair]:
 async def fetch(config: Path, replicas: int) -> list[Pair]:
     """Return the pair of each of several replicas that start at once."""
     async with Client(kubeconfig(str(config))) as api:
-        vaults = [SecretStore(api, NAMESPACE, "ray-webhook") for _ in range(replicas)]
-        return await asyncio.gather(*(SelfSigned(vault, NAMES).fetch() for vault in vaults))
+        secret_stores = [SecretStore(api, NAMESPACE, "ray-webhook") for _ in range(replicas)]
+        return await asyncio.gather(
+            *(SelfSigned(secret_store, NAMES).fetch() for secret_store in secret_stores)
+        )
 
 
 def get(plane: ControlPlane, *words: str) -> Object:

@@ -12,7 +12,7 @@ from tests.builders import (
     Object,
     a_cluster,
     a_pod,
-    facts,
+    cluster_config,
     manifest,
     uid_of,
 )
@@ -353,7 +353,7 @@ def _evictions() -> Iterator[Case]:
     def build(number: int) -> Call:
         clusters, members = ClusterIndex(), Membership()
         cluster = a_cluster("c").group("g", hosts=2, replicas=number)
-        clusters.put(facts(cluster.annotated(names.ANNOTATION_MAX_DISRUPTED, "1")))
+        clusters.put(cluster_config(cluster.annotated(names.ANNOTATION_MAX_DISRUPTED, "1")))
         key = GroupKey(NAMESPACE, uid_of("c"), "g")
         for each in range(number):
             for host in range(1 if each else 2):
@@ -699,7 +699,7 @@ def _grouped(number: int, part: str, granularity: str) -> Call:
     cluster.annotated(names.ANNOTATION_COMPUTE_DOMAIN, granularity)
     for each in range(number if part == "groups" else 1):
         cluster.group(f"g{each}", hosts=4, replicas=number if part == "replicas" else 1)
-    config, members = facts(cluster), Membership()
+    config, members = cluster_config(cluster), Membership()
     for each in range(number):
         key = GroupKey(config.namespace, config.uid, f"g{each}" if part == "groups" else "g0")
         members.put(f"p{each}", Member(key, HostIdentity(each, 0, f"g-{each}")))

@@ -26,7 +26,7 @@ from webhook.controller.repair.repair_store import RepairStore
 from webhook.dashboard.page import DashboardSite
 from webhook.dashboard.routes import site_application
 from webhook.dashboard.session import Session
-from webhook.groups.group_config import facts_of
+from webhook.groups.group_config import read_cluster_config
 from webhook.kubeclient.client import JSON, Api, Query
 from webhook.kubeclient.reservation_leases import LeaseStore
 from webhook.kubeclient.timeouts import ServerTime
@@ -108,7 +108,7 @@ def _sweeping(part: str) -> Build:
 def _reading_groups(part: str) -> Build:
     def build(number: int) -> Call:
         scene = _scene(part, number)
-        config = facts_of(msgspec.convert(scene.cluster, RayCluster))
+        config = read_cluster_config(msgspec.convert(scene.cluster, RayCluster))
         api = cast("Api", Lists([], [scene.cluster], scene.pods.values()))
         store = RepairStore(api, RepairRecords(api, "system", "repair"))
 

@@ -328,7 +328,7 @@ def webhook_configurations(objects: list[Object]) -> list[Object]:
 
 def test_the_self_signed_mode_may_do_what_it_does_and_nothing_else(tmp_path: Path) -> None:
     with registry() as objects:
-        with_vault(objects, tmp_path, lambda vault: source(vault).fetch())
+        with_vault(objects, tmp_path, lambda secret_store: source(secret_store).fetch())
         done = {
             (method, *re.findall(r"/([a-z]+)/([a-z-]+)$", path)[0])
             for method, path in objects.requests

@@ -101,7 +101,11 @@ class ShardHandler:
         Raises Denied.
         """
         name, same = _name(request), new.group == old.group
-        other_configs = [facts for facts in self._clusters.shards(key) if facts.name != name]
+        other_configs = [
+            cluster_config
+            for cluster_config in self._clusters.shards(key)
+            if cluster_config.name != name
+        ]
         warnings: tuple[str, ...] = ()
         if not same or new.count != old.count:
             least = read_index(old.index) if same else None
@@ -195,15 +199,19 @@ def _check_shard_count(
             "change shard-count of its other RayClusters first"
         )
         raise _build_denial(FORBIDDEN, SHARD_COUNT, message)
-    for facts in others:
-        index = read_index(facts.shard_index)
+    for cluster_config in others:
+        index = read_index(cluster_config.shard_index)
         if index is not None and index >= count:
             message = (
-                f"{facts.name} has index {index}, which is not below {count}: write {index + 1} or "
+                f"{cluster_config.name} has index {index}, which is not below {count}: write {index + 1} or "
                 "more, or delete that RayCluster first"
             )
             raise _build_denial(FORBIDDEN, SHARD_COUNT, message)
-    differing = [facts.name for facts in others if read_count(facts.shard_count) != count]
+    differing = [
+        cluster_config.name
+        for cluster_config in others
+        if read_count(cluster_config.shard_count) != count
+    ]
     if not differing:
         return ()
     suffix = f" and {len(differing) - 1} more" if len(differing) > 1 else ""
@@ -213,7 +221,7 @@ def _check_shard_count(
 
 def _largest(others: Iterable[RayClusterConfig]) -> int | None:
     """Return the largest number of shards of RayClusters of a group, None if none has a number."""
-    counts = (read_count(facts.shard_count) for facts in others)
+    counts = (read_count(cluster_config.shard_count) for cluster_config in others)
     return max((count for count in counts if count), default=None)
 
 

@@ -67,10 +67,10 @@ def build(
     parts: dict[str, Runnable] = {"observing": observing}
     works: list[_Work] = []
     if "pod-groups" in components:
-        works.append(_publisher(observing, index, metrics, publishing))
+        works.append(_pod_group_reconciler(observing, index, metrics, publishing))
     if "compute-domains" in components:
         parts["ComputeDomains"] = served = Discovery(DomainsServed(api), discovery)
-        works.append(_domain_keeper(observing, index, metrics, publishing, served))
+        works.append(_domain_reconciler(observing, index, metrics, publishing, served))
     if "events" in components:
         works.append(_reporter(observing, object_cache, metrics, identity))
     if "repair" in components:
@@ -102,36 +102,36 @@ def _gate(observing: Observing, leader: Leader) -> Readiness:
     )
 
 
-def _publisher(
+def _pod_group_reconciler(
     observing: Observing, index: GroupIndex, metrics: Metrics, timing: QueueTiming
 ) -> _Work:
-    publisher = PodGroupReconciler(observing, index, timing)
-    observing.discovery.subscribe(publisher.serve)
-    metrics.expose(table.SCHEDULING_OBJECTS, lambda: publisher.done)
-    metrics.expose(table.SCHEDULING_FAILURES, lambda: publisher.queue.failures)
-    metrics.expose(table.SCHEDULING_NAME_CONFLICTS, lambda: publisher.taken_names)
-    return publisher.queue.run
+    reconciler = PodGroupReconciler(observing, index, timing)
+    observing.discovery.subscribe(reconciler.serve)
+    metrics.expose(table.SCHEDULING_OBJECTS, lambda: reconciler.done)
+    metrics.expose(table.SCHEDULING_FAILURES, lambda: reconciler.queue.failures)
+    metrics.expose(table.SCHEDULING_NAME_CONFLICTS, lambda: reconciler.taken_names)
+    return reconciler.queue.run
 
 
-def _domain_keeper(
+def _domain_reconciler(
     observing: Observing,
     index: GroupIndex,
     metrics: Metrics,
     timing: QueueTiming,
     served: Discovery[str],
 ) -> _Work:
-    keeper = PodGroupReconciler(observing, index, timing, subject=COMPUTE_DOMAINS)
-    served.subscribe(keeper.serve)
+    reconciler = PodGroupReconciler(observing, index, timing, subject=COMPUTE_DOMAINS)
+    served.subscribe(reconciler.serve)
     metrics.expose(
         table.COMPUTE_DOMAINS,
         lambda: {
             verb: number
-            for (resource, verb), number in keeper.done.items()
+            for (resource, verb), number in reconciler.done.items()
             if resource == POD_GROUPS
         },
     )
-    metrics.expose(table.COMPUTE_DOMAIN_FAILURES, lambda: keeper.queue.failures)
-    return keeper.queue.run
+    metrics.expose(table.COMPUTE_DOMAIN_FAILURES, lambda: reconciler.queue.failures)
+    return reconciler.queue.run
 
 
 def _reporter(

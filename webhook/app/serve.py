@@ -107,7 +107,7 @@ def build(
         min_version=settings.tls.min_version,
         cipher_suites=settings.tls.cipher_suites,
     )
-    keepers = _keepers(settings, tls, metrics)
+    keepers = _certificate_tasks(settings, tls, metrics)
     gate = Readiness(
         {"certificate": lambda: tls.valid(time()), **cluster.conditions},
         {"certificate": tls.expiry, "undecided reviews": observer.undecided_reviews},
@@ -284,7 +284,9 @@ def _reservation_metrics(metrics: Metrics, reservations: Reservations) -> None:
     metrics.expose(table.RESERVATIONS_UNSEEN, lambda: reservations.unseen)
 
 
-def _keepers(settings: Settings, context: SwappingContext, metrics: Metrics) -> dict[str, Runnable]:
+def _certificate_tasks(
+    settings: Settings, context: SwappingContext, metrics: Metrics
+) -> dict[str, Runnable]:
     """Return the tasks that manage the certificate. A certificate in files has to be usable at the
     start. Raises CertificateError or ConfigurationError.
     """
@@ -299,14 +301,14 @@ def _keepers(settings: Settings, context: SwappingContext, metrics: Metrics) -> 
 
     if tls.source == "files":
         files = CertificateFiles(tls.cert_dir / "tls.crt", tls.cert_dir / "tls.key")
-        keeper = watching(files)
-        keeper.take(files.read())
-        return {"certificate": keeper}
+        watcher = watching(files)
+        watcher.take(files.read())
+        return {"certificate": watcher}
     installation, namespace = settings.installation, own_namespace(settings.installation.namespace)
     api = Api(connection(settings.kubeconfig))
     # The API server verifies the name `<service>.<namespace>.svc`, whatever the domain of the
     # cluster.
     name = f"{installation.name}.{namespace}.svc"
-    vault = SecretStore(api, namespace, installation.name)
-    keeper = watching(SelfSigned(vault, [name, f"{name}.cluster.local"]))
-    return {"certificate": Connected(api, {"certificate": keeper})}
+    secret_store = SecretStore(api, namespace, installation.name)
+    watcher = watching(SelfSigned(secret_store, [name, f"{name}.cluster.local"]))
+    return {"certificate": Connected(api, {"certificate": watcher})}

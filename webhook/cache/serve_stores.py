@@ -11,7 +11,7 @@ from typing import Final
 from webhook.api import names
 from webhook.api.objects import RAYCLUSTER_BYTES_MAX, RayCluster, RayClusterOutline
 from webhook.cache.store import Store
-from webhook.groups.group_config import ClusterIndex, RayClusterConfig, facts_of
+from webhook.groups.group_config import ClusterIndex, RayClusterConfig, read_cluster_config
 from webhook.groups.identity import GroupKey
 from webhook.groups.identity_index import Member, Membership
 from webhook.groups.identity_labels import (
@@ -90,15 +90,15 @@ class _ClusterIndex:
         self._index.put(value)
 
     def remove(self, uid: str) -> None:
-        facts = self._all.pop(uid, None)
-        if facts is not None:
-            named = self._uids[facts.namespace]
-            named[facts.name].discard(uid)
-            if not named[facts.name]:
-                del named[facts.name]
+        cluster_config = self._all.pop(uid, None)
+        if cluster_config is not None:
+            named = self._uids[cluster_config.namespace]
+            named[cluster_config.name].discard(uid)
+            if not named[cluster_config.name]:
+                del named[cluster_config.name]
             if not named:
-                del self._uids[facts.namespace]
-            self._index.remove(facts.namespace, facts.name, uid)
+                del self._uids[cluster_config.namespace]
+            self._index.remove(cluster_config.namespace, cluster_config.name, uid)
 
     def names_in(self, namespace: str) -> Collection[str]:
         return self._uids.get(namespace, {}).keys()
@@ -113,7 +113,9 @@ class RayClusterStore(Store[RayCluster, Name, RayClusterConfig]):
     def __init__(self, index: ClusterIndex) -> None:
         self._known = _ClusterIndex(index)
         super().__init__(
-            self._known, lambda cluster, _: facts_of(cluster), attrgetter("namespace", "name")
+            self._known,
+            lambda cluster, _: read_cluster_config(cluster),
+            attrgetter("namespace", "name"),
         )
 
     def _uids_in(self, scope: Name) -> Collection[str]:

@@ -149,14 +149,14 @@ class SelfSigned:
 
     def __init__(
         self,
-        vault: SecretStore,
+        secret_store: SecretStore,
         names: Sequence[str],
         clock: Callable[[], datetime] | None = None,
         timer: Callable[[], float] = monotonic,
     ) -> None:
-        self._vault = vault
+        self._secret_store = secret_store
         self._names = names
-        self._clock = clock or vault.now
+        self._clock = clock or secret_store.now
         self._timer = timer
         self._bundle = b""
         self._since = 0.0
@@ -176,7 +176,7 @@ class SelfSigned:
 
     async def _fetch(self) -> Pair:
         for _ in range(_TRIES):
-            data, version = await self._vault.read()
+            data, version = await self._secret_store.read()
             holdings = read_holdings(data)
             published = timedelta()
             if holdings is not None:
@@ -186,14 +186,14 @@ class SelfSigned:
             next_holdings = advance(holdings, self._names, self._clock(), published)
             if next_holdings == holdings:
                 return holdings.server
-            if await self._vault.write(write_holdings(next_holdings), version):
+            if await self._secret_store.write(write_holdings(next_holdings), version):
                 await self._publish(next_holdings.bundle)
                 return next_holdings.server
         raise CertificateError(f"the Secret was changed by others {_TRIES} times in a row")
 
     async def _publish(self, bundle: bytes) -> timedelta:
         """Publish a bundle, and return how long all configurations have had it."""
-        unchanged = await self._vault.publish(bundle)
+        unchanged = await self._secret_store.publish(bundle)
         now = self._timer()
         if not unchanged or bundle != self._bundle:
             self._bundle, self._since = bundle, now

@@ -24,7 +24,7 @@ from webhook.cli.parsing import add_connection, add_ignoring, add_output, add_st
 from webhook.cli.terminal import Text, listing, mark, show, style
 from webhook.diagnostics.examiner import examine
 from webhook.diagnostics.messages import format_count
-from webhook.groups.group_config import facts_of
+from webhook.groups.group_config import read_cluster_config
 from webhook.manifest.kuberay_pods import expand
 from webhook.manifest.reader import Manifest, read_strictly
 from webhook.manifest.views import as_cluster
@@ -124,8 +124,8 @@ def worker_of(cluster: dict[str, Any], *, ignoring: bool = True) -> dict[str, An
     document = {**cluster, "apiVersion": "ray.io/v1", "kind": names.RAYCLUSTER_KIND}
     try:
         view = as_cluster(Manifest("live", document))
-        facts = facts_of(view, ignoring=ignoring)
-        if facts.deleting or facts.ignored:
+        cluster_config = read_cluster_config(view, ignoring=ignoring)
+        if cluster_config.deleting or cluster_config.ignored:
             return None
         pods = expand(document, view)
         next(pods)  # the head

@@ -19,7 +19,7 @@ from webhook.api.review import (
     GroupVersionKind,
     GroupVersionResource,
 )
-from webhook.groups.group_config import ClusterIndex, facts_of, is_ignored
+from webhook.groups.group_config import ClusterIndex, is_ignored, read_cluster_config
 from webhook.groups.identity_index import Membership
 from webhook.manifest.reader import Manifest
 from webhook.manifest.views import as_cluster, convert
@@ -69,9 +69,11 @@ async def shard_clusters(
     existing_clusters = {}
     for manifest in state:
         if manifest.kind == names.RAYCLUSTER_KIND:
-            facts = facts_of(cluster := as_cluster(manifest))
-            cluster_index.put(facts)
-            existing_clusters[facts.namespace, facts.name] = Bare(cluster.metadata)
+            cluster_config = read_cluster_config(cluster := as_cluster(manifest))
+            cluster_index.put(cluster_config)
+            existing_clusters[cluster_config.namespace, cluster_config.name] = Bare(
+                cluster.metadata
+            )
     handler = ShardHandler(cluster_index, standalone(Membership(), cluster_index))
     for number, manifest in enumerate(clusters):
         meta = convert(manifest, Bare).metadata

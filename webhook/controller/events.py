@@ -84,21 +84,23 @@ class EventRecorder:
         self._waiting: dict[tracker.SeriesKey, EventRequest] = {}
         self._problem = ""
 
-    async def record(self, notices: Iterable[EventRequest], now: float) -> None:
+    async def record(self, event_requests: Iterable[EventRequest], now: float) -> None:
         """Write new notices, and repeat lasting ones periodically."""
-        current = {notice.key: notice for notice in notices}
+        current = {event_request.key: event_request for event_request in event_requests}
         for key, written_event in self._series.items():
             written_event.lasting = written_event.lasting and key in current
         self._series = {
             key: series for key, series in self._series.items() if now - series.at < _KEPT_SECONDS
         }
-        self._waiting |= {key: notice for key, notice in current.items() if self._due(key, now)}
-        for key, notice in [*self._waiting.items()][:_AT_ONCE]:
+        self._waiting |= {
+            key: event_request for key, event_request in current.items() if self._due(key, now)
+        }
+        for key, event_request in [*self._waiting.items()][:_AT_ONCE]:
             try:
-                self._series[key] = _Written(await self._write(notice, now), now)
+                self._series[key] = _Written(await self._write(event_request, now), now)
             # Includes our own bugs, so that one notice does not block the others
             except Exception as error:  # noqa: BLE001
-                self._handle_failure(notice, error)
+                self._handle_failure(event_request, error)
                 # The API server itself fails, so the next notices would fail too; they stay for the
                 # next report.
                 if reason_of(error) not in _LOST:
@@ -114,17 +116,17 @@ class EventRecorder:
         at, wait = (series.at, _STILL if series.lasting else _AGAIN) if series else (-inf, 0.0)
         return now - at >= wait
 
-    async def _write(self, notice: EventRequest, now: float) -> int:
+    async def _write(self, event_request: EventRequest, now: float) -> int:
         """Create an event or continue its series, and return the count. Raises ApiError."""
-        series = self._series.get(notice.key)
+        series = self._series.get(event_request.key)
         if series is not None and series.count:
             try:
-                return await self._repeat(notice, series.count + 1, now)
+                return await self._repeat(event_request, series.count + 1, now)
             except ApiError as error:
                 if error.reason != "missing":  # the event has expired
                     raise
         try:
-            await self._api.create(_collection(notice), self._body(notice, now))
+            await self._api.create(_collection(event_request), self._body(event_request, now))
         except ApiError as error:
             # The name depends on the series alone: a previous leader has written the event.
             if error.reason != "conflict":
@@ -132,63 +134,63 @@ class EventRecorder:
         else:
             return 1
         # The count goes on from the stored one: a previous leader may have counted further.
-        stored_event = await self._api.read(_path(notice), _Event)
+        stored_event = await self._api.read(_path(event_request), _Event)
         return await self._repeat(
-            notice, (stored_event.series.count if stored_event.series else 1) + 1, now
+            event_request, (stored_event.series.count if stored_event.series else 1) + 1, now
         )
 
-    async def _repeat(self, notice: EventRequest, count: int, now: float) -> int:
+    async def _repeat(self, event_request: EventRequest, count: int, now: float) -> int:
         series = {"count": count, "lastObservedTime": timestamp(now)}
         change: Operation = {"op": "add", "path": "/series", "value": series}
-        await self._api.patch(_path(notice), [change])
+        await self._api.patch(_path(event_request), [change])
         return count
 
-    def _body(self, notice: EventRequest, now: float) -> dict[str, Any]:
+    def _body(self, event_request: EventRequest, now: float) -> dict[str, Any]:
         regarding = {
             "apiVersion": f"{names.RAY_GROUP}/{names.RAY_VERSIONS[0]}",
             "kind": names.RAYCLUSTER_KIND,
-            "namespace": notice.namespace,
-            "name": notice.cluster,
-            "uid": notice.key.uid,
+            "namespace": event_request.namespace,
+            "name": event_request.cluster,
+            "uid": event_request.key.uid,
         }
         return {
             "apiVersion": "events.k8s.io/v1",
             "kind": "Event",
-            "metadata": {"namespace": notice.namespace, "name": _name(notice)},
+            "metadata": {"namespace": event_request.namespace, "name": _name(event_request)},
             "eventTime": timestamp(now),
             "reportingController": CONTROLLER,
             "reportingInstance": self._instance,
             "action": ACTION,
-            "reason": notice.key.reason,
+            "reason": event_request.key.reason,
             "regarding": regarding,
-            "type": notice.kind,
-            "note": notice.note,
+            "type": event_request.kind,
+            "note": event_request.note,
         }
 
-    def _handle_failure(self, notice: EventRequest, error: Exception) -> None:
+    def _handle_failure(self, event_request: EventRequest, error: Exception) -> None:
         """Count a failure, and log it if it is new."""
-        kind, series = kind_of(error), self._series.get(notice.key)
+        kind, series = kind_of(error), self._series.get(event_request.key)
         self.failures[reason_of(error)] += 1
         if kind == self._problem or (series is not None and series.failure == kind):
             return
         if isinstance(error, ApiError):
             self._problem = kind
         message = "events: one of RayCluster %s/%s cannot be written: %s (%s)"
-        log_failure(error, message, notice.namespace, notice.cluster)
+        log_failure(error, message, event_request.namespace, event_request.cluster)
 
 
-def _collection(notice: EventRequest) -> str:
-    return f"/apis/events.k8s.io/v1/namespaces/{quote(notice.namespace, safe='')}/events"
+def _collection(event_request: EventRequest) -> str:
+    return f"/apis/events.k8s.io/v1/namespaces/{quote(event_request.namespace, safe='')}/events"
 
 
-def _path(notice: EventRequest) -> str:
-    return f"{_collection(notice)}/{quote(_name(notice), safe='')}"
+def _path(event_request: EventRequest) -> str:
+    return f"{_collection(event_request)}/{quote(_name(event_request), safe='')}"
 
 
-def _name(notice: EventRequest) -> str:
-    key = notice.key
+def _name(event_request: EventRequest) -> str:
+    key = event_request.key
     series = "\0".join((key.uid, *key.place, key.reason)).encode()
-    return f"{notice.cluster}.{sha256(series).hexdigest()[:16]}"
+    return f"{event_request.cluster}.{sha256(series).hexdigest()[:16]}"
 
 
 class ProblemReporter:
@@ -228,5 +230,5 @@ class ProblemReporter:
             if new:
                 log_failure(error, "events: %s cannot be examined: %s (%s)", name)
         self.last = self._tracker.track(examiner.cluster_report(now, self._observing.unread))
-        await self.recorder.record(self.last.notices, now)
+        await self.recorder.record(self.last.event_requests, now)
         return False

@@ -5,7 +5,7 @@ The handlers of the store keep the index up to date; the index itself contains n
 
 from webhook.api import names
 from webhook.controller.work_queue import Key, WorkQueue
-from webhook.groups.group_config import ClusterIndex, facts_of
+from webhook.groups.group_config import ClusterIndex, read_cluster_config
 from webhook.groups.identity import GroupKey
 from webhook.groups.identity_index import Member, Membership
 from webhook.groups.identity_labels import member_of
@@ -33,15 +33,17 @@ class GroupIndex:
         self._queues.append(queue)
 
     def _take_cluster(self, old: LiveCluster | None, new: LiveCluster | None) -> None:
-        facts = facts_of(cluster) if (cluster := new or old) is not None else None
-        if facts is None:
+        cluster_config = (
+            read_cluster_config(cluster) if (cluster := new or old) is not None else None
+        )
+        if cluster_config is None:
             return
-        key = facts.namespace, facts.name
+        key = cluster_config.namespace, cluster_config.name
         old_facts = self.clusters.get(*key)
         if new is not None:
-            self.clusters.put(facts)
+            self.clusters.put(cluster_config)
         else:
-            self.clusters.remove(*key, facts.uid)
+            self.clusters.remove(*key, cluster_config.uid)
         # An equal configuration keeps its object, so that a change of the status alone adds
         # nothing.
         if self.clusters.get(*key) is not old_facts:

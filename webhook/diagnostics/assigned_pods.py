@@ -11,7 +11,7 @@ from webhook.api import names
 from webhook.api.objects import WorkerGroup
 from webhook.api.review import Denied
 from webhook.diagnostics.diagnosis import latest
-from webhook.groups.group_config import RayClusterConfig, facts_of
+from webhook.groups.group_config import RayClusterConfig, read_cluster_config
 from webhook.groups.identity import MAX_HOSTS, HostIdentity
 from webhook.groups.identity_labels import identity_of
 from webhook.objects.live_objects import LiveCluster, LivePod
@@ -92,9 +92,9 @@ class AssignedGroup(Struct, dict=True):
 
     @property
     def desired(self) -> int:
-        facts = self.cluster.facts
+        cluster_config = self.cluster.cluster_config
         # The pods of both are deleted, so none is missing.
-        return 0 if facts.suspended or facts.deleting else self.spec.desired
+        return 0 if cluster_config.suspended or cluster_config.deleting else self.spec.desired
 
     @property
     def lost(self) -> list[WithoutIdentity]:
@@ -121,7 +121,7 @@ class AssignedCluster(Struct):
     """
 
     live: LiveCluster
-    facts: RayClusterConfig
+    cluster_config: RayClusterConfig
     objects: ObjectCache
     now: float
     heads: list[LivePod] = []
@@ -140,11 +140,11 @@ class AssignedCluster(Struct):
 
     @property
     def namespace(self) -> str:
-        return self.facts.namespace
+        return self.cluster_config.namespace
 
     @property
     def name(self) -> str:
-        return self.facts.name
+        return self.cluster_config.name
 
     @property
     def ignored_by(self) -> tuple[str, str]:
@@ -152,7 +152,7 @@ class AssignedCluster(Struct):
         namespace, by a label, or the configuration that does not select the namespace; or empty.
         """
         namespace = self.objects.namespaces.one(self.namespace)
-        if self.facts.ignored:
+        if self.cluster_config.ignored:
             return "RayCluster", self.name
         if namespace is not None and namespace.label(names.LABEL_IGNORE) == "true":
             return "namespace", self.namespace
@@ -173,8 +173,12 @@ class AssignedCluster(Struct):
 
 def assign(live: LiveCluster, objects: ObjectCache, now: float) -> AssignedCluster:
     """Return a RayCluster with its assigned pods."""
-    cluster = AssignedCluster(live, facts_of(live, ignoring=objects.ignoring), objects, now)
-    groups = {name: AssignedGroup(cluster, spec) for name, spec in cluster.facts.groups.items()}
+    cluster = AssignedCluster(
+        live, read_cluster_config(live, ignoring=objects.ignoring), objects, now
+    )
+    groups = {
+        name: AssignedGroup(cluster, spec) for name, spec in cluster.cluster_config.groups.items()
+    }
     cluster.groups = list(groups.values())
     replicas: dict[tuple[str, int, str], AssignedReplica] = {}
     for pod in objects.pods.of(live.metadata.uid or ""):

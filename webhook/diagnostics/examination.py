@@ -173,7 +173,7 @@ def _symptoms(
     being deleted only those and symptoms of the deletion.
     """
     yield from _check(LEAVING, cluster)
-    if cluster.facts.deleting:
+    if cluster.cluster_config.deleting:
         yield from _check(DELETION, cluster)
         return
     yield from _check((*OWNERS, *CLUSTER), cluster)
@@ -183,9 +183,11 @@ def _symptoms(
             for replica in group.replicas:
                 for replica_problem in find(replica):
                     yield *replica_problem, group.name, replica.index
-    for party in parties(cluster):
-        place = (party.replica.group.name, party.replica.index) if party.replica else ("", None)
-        yield from _check(PODS, party, *place)
+    for pod_set in parties(cluster):
+        place = (
+            (pod_set.replica.group.name, pod_set.replica.index) if pod_set.replica else ("", None)
+        )
+        yield from _check(PODS, pod_set, *place)
 
 
 def report_of(
@@ -225,14 +227,14 @@ def report_of(
             for group in cluster.groups
         ),
         tuple(causes(problems)),
-        cluster.facts.suspended,
+        cluster.cluster_config.suspended,
         len(cluster.leaving),
         tuple(_pod_groups(cluster)),
-        cluster.facts.uid,
-        cluster.facts.deleting,
+        cluster.cluster_config.uid,
+        cluster.cluster_config.deleting,
         owner=f"{owner.kind}/{owner.name}" if owner else "",
         created=meta.created,
-        ray_version=cluster.facts.ray_version,
+        ray_version=cluster.cluster_config.ray_version,
         queue=(meta.labels or {}).get(names.LABEL_KUEUE_QUEUE, ""),
     )
     ends = (symptom.until for _, (_, symptom, *_) in occurrences if symptom.until is not None)
@@ -277,7 +279,7 @@ def _group(group: AssignedGroup, wrong: set[int | None], *, late: bool) -> repor
         group.desired,
         tuple(replicas),
         tuple(unidentified_pod.pod.name for unidentified_pod in group.without_identity),
-        group.cluster.facts.max_disrupted,
+        group.cluster.cluster_config.max_disrupted,
     )
     if group_report.max_disrupted is None or group_report.disrupted < group_report.max_disrupted:
         return group_report
@@ -307,7 +309,7 @@ def _replica(replica: AssignedReplica, *, affected: bool) -> report.ReplicaRepor
     )
     complete = all(host.state == report.READY for host in hosts)
     state: report.ReplicaState = "waits" if affected else "complete" if complete else "coming"
-    if replica.group.cluster.facts.deleting:
+    if replica.group.cluster.cluster_config.deleting:
         state = report.LEAVING
     return report.ReplicaReport(replica.index, replica.name, state, hosts, replica.newest)
 

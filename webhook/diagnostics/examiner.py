@@ -93,7 +93,7 @@ class Examiner:
         if cluster is None:
             self._next.pop(uid, None)
             return self.clusters.pop(uid, None) is not None
-        configuration = cluster.facts, cluster.live.metadata.edited
+        configuration = cluster.cluster_config, cluster.live.metadata.edited
         memory, new = old if last == configuration else {}, {}
 
         def find(replica: AssignedReplica) -> ReplicaProblems:

@@ -162,7 +162,7 @@ def _list_host_pods(replica: AssignedReplica) -> list[tuple[int, LivePod]]:
 def _template(replica: AssignedReplica, policy: Policy) -> Template | None:
     """Return the replica as the mutators receive it, before any edit; None if unreadable."""
     group = replica.group
-    usual = headless_service(group.cluster.facts.name)
+    usual = headless_service(group.cluster.cluster_config.name)
     if group.spec.num_of_hosts > MAX_HOSTS:
         return None
     for pod in replica.everyone:
@@ -189,7 +189,9 @@ def _template(replica: AssignedReplica, policy: Policy) -> Template | None:
         bare = structs.replace(pod, spec=spec)
         identity = HostIdentity(replica.index, 0, replica.name)
         try:
-            read = read_replica(bare, identity, group.cluster.facts, group.spec, policy=policy)
+            read = read_replica(
+                bare, identity, group.cluster.cluster_config, group.spec, policy=policy
+            )
         except Denied:
             continue
         for slot in read.slots:

@@ -173,9 +173,9 @@ def suspended(cluster: AssignedCluster) -> Iterator[Symptom]:
 
     https://kueue.sigs.k8s.io/docs/tasks/run/rayclusters/
     """
-    if not cluster.facts.suspended:
+    if not cluster.cluster_config.suspended:
         return
-    workload = cluster.objects.workloads.one(cluster.facts.uid)
+    workload = cluster.objects.workloads.one(cluster.cluster_config.uid)
     reason = workload.reason if workload is not None else ""
     queue = (cluster.live.metadata.labels or {}).get(names.LABEL_KUEUE_QUEUE, "")
     if queue:

@@ -136,7 +136,7 @@ def parties(cluster: AssignedCluster) -> Iterator[PodSet]:
             yield PodSet(cluster, f"group {group.name}", pods)
 
 
-def pod_pending(party: PodSet) -> Iterator[Symptom]:
+def pod_pending(pod_set: PodSet) -> Iterator[Symptom]:
     """Pods for which the scheduler finds no node.
 
     The message ends with the scheduler's own message. While a host of a replica has no node, all
@@ -145,21 +145,21 @@ def pod_pending(party: PodSet) -> Iterator[Symptom]:
 
     https://kubernetes.io/docs/concepts/scheduling-eviction/kube-scheduler/
     """
-    grouped = party.cluster.objects.pod_groups.known
-    for message, pod_set in party.sorted_by(
+    grouped = pod_set.cluster.objects.pod_groups.known
+    for message, subset in pod_set.sorted_by(
         lambda pod: "" if grouped and pod.pod_group else _scheduler(pod)
     ):
-        fault = scheduler_fault(pod_set.pods[0], message)
-        symptom = pod_set.symptom(
-            f"{pod_set.agreed()} no node: {message}",
+        fault = scheduler_fault(subset.pods[0], message)
+        symptom = subset.symptom(
+            f"{subset.agreed()} no node: {message}",
             fault.remedy,
-            _times(pod_set, "PodScheduled"),
+            _times(subset, "PodScheduled"),
             fault.command,
         )
         yield structs.replace(symptom, cause=fault.cause)
 
 
-def pod_gated(party: PodSet) -> Iterator[Symptom]:
+def pod_gated(pod_set: PodSet) -> Iterator[Symptom]:
     """Pods that the scheduler does not consider yet, because they have scheduling gates.
 
     The component that added a gate removes it: Kueue does so when it has admitted the workload of
@@ -167,25 +167,25 @@ def pod_gated(party: PodSet) -> Iterator[Symptom]:
 
     https://kubernetes.io/docs/concepts/scheduling-eviction/pod-scheduling-readiness/
     """
-    for gate_names, pod_set in party.sorted_by(
+    for gate_names, subset in pod_set.sorted_by(
         lambda pod: format_names(pod.gates) if pod.unscheduled else ""
     ):
-        gates = pod_set.pods[0].gates
+        gates = subset.pods[0].gates
         kueue = all(gate.startswith(names.KUEUE_PREFIX) for gate in gates)
-        yield pod_set.symptom(
-            f"{pod_set.agreed('is', 'are')} held back by scheduling "
+        yield subset.symptom(
+            f"{subset.agreed('is', 'are')} held back by scheduling "
             f"{pluralize(len(gates), 'gate', 'gates')} {gate_names}",
             "check the conditions of their Workload, in which Kueue writes why it is not admitted"
             if kueue
             else "check that the controller that added the gates runs; it removes them",
-            _times(pod_set, "PodScheduled"),
-            f"kubectl describe workloads.kueue.x-k8s.io -n {party.cluster.namespace}"
+            _times(subset, "PodScheduled"),
+            f"kubectl describe workloads.kueue.x-k8s.io -n {pod_set.cluster.namespace}"
             if kueue
             else "",
         )
 
 
-def gate_remains(party: PodSet) -> Iterator[Symptom]:
+def gate_remains(pod_set: PodSet) -> Iterator[Symptom]:
     """Pods with a scheduling gate that no component removes.
 
     Kueue removes the gate of a topology seconds after it has admitted the workload. Only its other
@@ -193,14 +193,14 @@ def gate_remains(party: PodSet) -> Iterator[Symptom]:
 
     https://kueue.sigs.k8s.io/docs/concepts/topology_aware_scheduling/
     """
-    for gate_names, pod_set in party.sorted_by(
+    for gate_names, subset in pod_set.sorted_by(
         lambda pod: format_names(pod.gates) if pod.unscheduled and not _is_queued(pod) else ""
     ):
-        yield pod_set.symptom(
-            f"{pod_set.agreed('has', 'have')} no node: no component removes scheduling "
-            f"{pluralize(len(pod_set.pods[0].gates), 'gate', 'gates')} {gate_names}",
+        yield subset.symptom(
+            f"{subset.agreed('has', 'have')} no node: no component removes scheduling "
+            f"{pluralize(len(subset.pods[0].gates), 'gate', 'gates')} {gate_names}",
             "check that the controller that added the gates runs",
-            _times(pod_set, "PodScheduled"),
+            _times(subset, "PodScheduled"),
         )
 
 
@@ -212,7 +212,7 @@ def _is_queued(pod: LivePod) -> bool:
     )
 
 
-def node_lost(party: PodSet) -> Iterator[Symptom]:
+def node_lost(pod_set: PodSet) -> Iterator[Symptom]:
     """Pods on a node that is not ready.
 
     kubelet does not report any more, as after a crash or a network failure, or reports that it
@@ -223,26 +223,26 @@ def node_lost(party: PodSet) -> Iterator[Symptom]:
 
     https://kubernetes.io/docs/concepts/architecture/nodes/#node-status
     """
-    for node, pod_set in party.sorted_by(lambda pod: lost_node(party.cluster, pod)):
-        objects, now = party.cluster.objects, party.cluster.now
+    for node, subset in pod_set.sorted_by(lambda pod: lost_node(pod_set.cluster, pod)):
+        objects, now = pod_set.cluster.objects, pod_set.cluster.now
         live = objects.nodes.one(node)
         condition = live.readiness if live is not None else None
         unsteady = objects.unsteady_node_since(live, now) if live is not None else None
         reason = condition.words or "not ready" if condition else "it does not exist any more"
-        symptom = pod_set.symptom(
-            f"{pod_set.agreed('runs', 'run')} on node {node}, which is lost: "
+        symptom = subset.symptom(
+            f"{subset.agreed('runs', 'run')} on node {node}, which is lost: "
             f"{reason if unsteady is None else _UNSTEADY}",
             "repair the node, or delete it, so that its pods are replaced",
             [condition.since if unsteady is None else unsteady]
             if condition
-            else [_unready_since(pod) for pod in pod_set.pods if not pod.ready],
+            else [_unready_since(pod) for pod in subset.pods if not pod.ready],
             f"kubectl describe node {node}" if condition else "kubectl get nodes",
-            latest(pod.created for pod in pod_set.pods),
+            latest(pod.created for pod in subset.pods),
         )
         yield structs.replace(symptom, cause=node, until=_steady_at(condition))
 
 
-def node_drained(party: PodSet) -> Iterator[Symptom]:
+def node_drained(pod_set: PodSet) -> Iterator[Symptom]:
     """Pods on a node that is cordoned.
 
     Somebody drains the node, or is about to: it gets no further pods, and those on it are evicted
@@ -250,9 +250,9 @@ def node_drained(party: PodSet) -> Iterator[Symptom]:
 
     https://kubernetes.io/docs/tasks/administer-cluster/safely-drain-node/
     """
-    objects = party.cluster.objects
+    objects = pod_set.cluster.objects
     drained: dict[str, list[LivePod]] = {}
-    for pod in party.pods if objects.troubled_nodes else ():
+    for pod in pod_set.pods if objects.troubled_nodes else ():
         node = objects.nodes.one(pod.spec.node_name or "")
         if node is not None and node.spec.unschedulable:
             drained.setdefault(node.metadata.name or "", []).append(pod)
@@ -261,9 +261,9 @@ def node_drained(party: PodSet) -> Iterator[Symptom]:
             sorted(drained),
             [pod for node_pods in drained.values() for pod in node_pods],
         )
-        pod_set = structs.replace(party, pods=pods)
-        yield pod_set.symptom(
-            f"{pod_set.agreed('runs', 'run')} on {pluralize(len(node_names), 'node', 'nodes')} "
+        subset = structs.replace(pod_set, pods=pods)
+        yield subset.symptom(
+            f"{subset.agreed('runs', 'run')} on {pluralize(len(node_names), 'node', 'nodes')} "
             f"{format_names(node_names)}, which {pluralize(len(node_names), 'is', 'are')} cordoned",
             "expect the eviction of these pods, or uncordon the node",
             (),
@@ -284,7 +284,7 @@ def lost_node(cluster: AssignedCluster, pod: LivePod) -> str:
     return "" if objects.unsteady_node_since(node, cluster.now) is None else name
 
 
-def container_waits(party: PodSet) -> Iterator[Symptom]:
+def container_waits(pod_set: PodSet) -> Iterator[Symptom]:
     """Pods on a node with a container that does not start, or has ended.
 
     The image cannot be pulled, a Secret does not exist, a volume cannot be attached or mounted, the
@@ -298,20 +298,20 @@ def container_waits(party: PodSet) -> Iterator[Symptom]:
     """
 
     def fault_in(pod: LivePod) -> ContainerFault | None:
-        fault = _find_fault(party.cluster, pod)
-        if fault is None or lost_node(party.cluster, pod):
+        fault = _find_fault(pod_set.cluster, pod)
+        if fault is None or lost_node(pod_set.cluster, pod):
             return None
-        container, probe = party.cluster.objects.failed_probe(pod)
+        container, probe = pod_set.cluster.objects.failed_probe(pod)
         ended = probe and fault.cause.startswith(f"{container}: Error")
         return probe_fault(pod, fault, probe) if ended else fault
 
-    for fault, pod_set in party.by_fault(fault_in):
-        symptom = pod_set.symptom(
-            f"{pod_set.agreed('does', 'do')} not run: {fault.words}",
+    for fault, subset in pod_set.by_fault(fault_in):
+        symptom = subset.symptom(
+            f"{subset.agreed('does', 'do')} not run: {fault.words}",
             fault.remedy,
-            () if fault.repeats else map(_unready_since, pod_set.pods),
+            () if fault.repeats else map(_unready_since, subset.pods),
             fault.command,
-            earliest(_times(pod_set, "PodScheduled")),
+            earliest(_times(subset, "PodScheduled")),
         )
         yield structs.replace(symptom, cause=fault.cause, until=fault.until)
 
@@ -326,7 +326,7 @@ def _find_fault(cluster: AssignedCluster, pod: LivePod) -> ContainerFault | None
     return find_start_fault(pod, starts, cluster.now)
 
 
-def pod_ended(party: PodSet) -> Iterator[Symptom]:
+def pod_ended(pod_set: PodSet) -> Iterator[Symptom]:
     """Pods that have ended, and still exist.
 
     A node evicted the pod, its containers were killed for exceeding their memory, or Ray ended.
@@ -336,20 +336,20 @@ def pod_ended(party: PodSet) -> Iterator[Symptom]:
 
     https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/#pod-phase
     """
-    for fault, pod_set in party.by_fault(_end):
-        it = pod_set.agreed("it", "them")
-        symptom = pod_set.symptom(
-            f"{pod_set.agreed()} ended: {fault.words}",
+    for fault, subset in pod_set.by_fault(_end):
+        it = subset.agreed("it", "them")
+        symptom = subset.symptom(
+            f"{subset.agreed()} ended: {fault.words}",
             f"check that KubeRay runs, which replaces such pods, or delete {it}"
             f"{f'; {fault.remedy}' if fault.remedy else ''}",
-            map(_find_end_time, pod_set.pods),
+            map(_find_end_time, subset.pods),
             fault.command,
             deletes=True,
         )
         yield structs.replace(symptom, cause=fault.cause)
 
 
-def pod_not_ready(party: PodSet) -> Iterator[Symptom]:
+def pod_not_ready(pod_set: PodSet) -> Iterator[Symptom]:
     """Pods on a node that do not become ready.
 
     An init container does not end, a probe does not succeed, or kubelet does not get as far.
@@ -363,46 +363,46 @@ def pod_not_ready(party: PodSet) -> Iterator[Symptom]:
 
     https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/#pod-conditions
     """
-    for fault, pod_set in party.by_fault(lambda pod: _unready(party, pod)):
-        symptom = pod_set.symptom(
-            f"{pod_set.agreed('is', 'are')} not ready: {fault.words}",
+    for fault, subset in pod_set.by_fault(lambda pod: _unready(pod_set, pod)):
+        symptom = subset.symptom(
+            f"{subset.agreed('is', 'are')} not ready: {fault.words}",
             fault.remedy,
-            (_late_since(party.cluster, pod) for pod in pod_set.pods),
+            (_late_since(pod_set.cluster, pod) for pod in subset.pods),
             fault.command,
         )
         yield structs.replace(symptom, until=fault.until)
 
 
-def podgroup_missing(party: PodSet) -> Iterator[Symptom]:
+def podgroup_missing(pod_set: PodSet) -> Iterator[Symptom]:
     """Pods that refer to a PodGroup which does not exist.
 
     They stay pending until the PodGroup is created; the reference of an existing pod cannot change.
 
     https://kubernetes.io/docs/concepts/scheduling-eviction/workload-aware-scheduling/
     """
-    objects, namespace = party.cluster.objects, party.cluster.namespace
+    objects, namespace = pod_set.cluster.objects, pod_set.cluster.namespace
     if not objects.pod_groups.known:
         return
-    for name, pod_set in party.sorted_by(_pod_group):
+    for name, subset in pod_set.sorted_by(_pod_group):
         if objects.pod_group(namespace, name) is None:
-            yield pod_set.symptom(
-                f"{pod_set.agreed('waits', 'wait')} for PodGroup {name}, which does not exist",
+            yield subset.symptom(
+                f"{subset.agreed('waits', 'wait')} for PodGroup {name}, which does not exist",
                 "check that the controller runs and may create PodGroups "
                 "(docs/scheduling.md#gang-scheduling), or create it",
-                (pod.created for pod in pod_set.pods),
+                (pod.created for pod in subset.pods),
                 f"kubectl get podgroups -n {namespace}",
             )
 
 
-def podgroup_waits(party: PodSet) -> Iterator[Symptom]:
+def podgroup_waits(pod_set: PodSet) -> Iterator[Symptom]:
     """Pods whose PodGroup is not scheduled.
 
     Either fewer pods exist than the PodGroup needs, or the nodes have no room for all of them.
 
     https://kubernetes.io/docs/concepts/scheduling-eviction/workload-aware-scheduling/
     """
-    cluster = party.cluster
-    for name, pod_set in party.sorted_by(lambda pod: "" if pod.gates else _pod_group(pod)):
+    cluster = pod_set.cluster
+    for name, subset in pod_set.sorted_by(lambda pod: "" if pod.gates else _pod_group(pod)):
         group = cluster.objects.pod_group(cluster.namespace, name)
         if group is None:
             continue
@@ -413,17 +413,17 @@ def podgroup_waits(party: PodSet) -> Iterator[Symptom]:
             )
             remedy = "KubeRay creates the other pods; all of them are scheduled at once"
         else:
-            why = group.reason or _scheduler(pod_set.pods[0])
+            why = group.reason or _scheduler(subset.pods[0])
             remedy = "add capacity until all pods fit at once, or request less"
-        yield pod_set.symptom(
-            f"{pod_set.agreed('waits', 'wait')} for PodGroup {name}: {why}",
+        yield subset.symptom(
+            f"{subset.agreed('waits', 'wait')} for PodGroup {name}: {why}",
             remedy,
-            [latest(pod.created for pod in pod_set.pods)],
+            [latest(pod.created for pod in subset.pods)],
             describe("podgroup", cluster.namespace, name),
         )
 
 
-def resize_stuck(party: PodSet) -> Iterator[Symptom]:
+def resize_stuck(pod_set: PodSet) -> Iterator[Symptom]:
     """Pods whose in-place resize by Ray's autoscaler is pending.
 
     The node has no room (Deferred), or never will (Infeasible): Ray continues with less than it
@@ -431,15 +431,15 @@ def resize_stuck(party: PodSet) -> Iterator[Symptom]:
 
     https://kubernetes.io/docs/tasks/configure-pod-container/resize-container-resources/
     """
-    for message, pod_set in party.sorted_by(_resize):
-        yield pod_set.symptom(
-            f"{pod_set.agreed()} not been resized: {message}",
+    for message, subset in pod_set.sorted_by(_resize):
+        yield subset.symptom(
+            f"{subset.agreed()} not been resized: {message}",
             f"free the node, or lower the maximum in {names.ANNOTATION_IPPR}",
-            _times(pod_set, "PodResizePending"),
+            _times(subset, "PodResizePending"),
         )
 
 
-def resize_failed(party: PodSet) -> Iterator[Symptom]:
+def resize_failed(pod_set: PodSet) -> Iterator[Symptom]:
     """Pods for which Ray's autoscaler has given up in-place resizing.
 
     The autoscaler writes the reason into the annotation `ray.io/ippr-status`, and does not resize
@@ -447,14 +447,14 @@ def resize_failed(party: PodSet) -> Iterator[Symptom]:
 
     https://docs.ray.io/en/master/cluster/kubernetes/user-guides/configuring-ippr.html
     """
-    for reason, pod_set in party.sorted_by(
+    for reason, subset in pod_set.sorted_by(
         lambda pod: in_line(_resize_status(pod).last_failed_reason or "")
     ):
-        yield pod_set.symptom(
-            f"{pod_set.agreed()} not been resized by Ray, which does not try again: {reason}",
+        yield subset.symptom(
+            f"{subset.agreed()} not been resized by Ray, which does not try again: {reason}",
             f"lower the maximum in {names.ANNOTATION_IPPR} or use larger nodes; a recreated "
             "pod is resized again",
-            (_resize_status(pod).last_failed_at for pod in pod_set.pods),
+            (_resize_status(pod).last_failed_at for pod in subset.pods),
         )
 
 
@@ -508,11 +508,11 @@ def _find_end_time(pod: LivePod) -> float | None:
     return _unready_since(pod) if last is None else last
 
 
-def _unready(party: PodSet, pod: LivePod) -> ContainerFault | None:
+def _unready(pod_set: PodSet, pod: LivePod) -> ContainerFault | None:
     """Return why a pod on a node is not ready; None if it is or another diagnosis reports it."""
-    if pod.ended or pod.unscheduled or lost_node(party.cluster, pod):
+    if pod.ended or pod.unscheduled or lost_node(pod_set.cluster, pod):
         return None
-    cluster = party.cluster
+    cluster = pod_set.cluster
     unsteady = _unsteady_since(cluster, pod)
     if (is_ready(pod) and unsteady is None) or _find_fault(cluster, pod) is not None:
         return None

@@ -125,7 +125,11 @@ def head_missing(cluster: AssignedCluster) -> Iterator[Symptom]:
 
     https://docs.ray.io/en/master/cluster/key-concepts.html#head-node
     """
-    if not cluster.heads and not cluster.facts.suspended and not cluster.facts.unread_bytes:
+    if (
+        not cluster.heads
+        and not cluster.cluster_config.suspended
+        and not cluster.cluster_config.unread_bytes
+    ):
         yield Symptom(
             "the head is missing, and the workers wait for it",
             "check the events of the RayCluster",
@@ -174,7 +178,7 @@ def head_restarted(cluster: AssignedCluster) -> Iterator[Symptom]:
 
     https://docs.ray.io/en/master/cluster/kubernetes/user-guides/kuberay-gcs-ft.html
     """
-    if cluster.facts.gcs_fault_tolerant:
+    if cluster.cluster_config.gcs_fault_tolerant:
         return
     for head in cluster.heads:
         restarted = any(
@@ -259,7 +263,7 @@ def pod_without_group(cluster: AssignedCluster) -> Iterator[Symptom]:
 
     https://github.com/ray-project/kuberay/issues/1739
     """
-    if cluster.facts.unread_bytes:
+    if cluster.cluster_config.unread_bytes:
         return
     group_of = {pod.name: pod.labels.get(names.LABEL_GROUP, "") for pod in cluster.strays}
     pods = tuple(sorted(name for name, group in group_of.items() if group))
@@ -296,7 +300,7 @@ def pod_stuck_terminating(cluster: AssignedCluster) -> Iterator[Symptom]:
     for (node, finalizers), pods in sorted(_stuck(cluster).items()):
         pod_names = tuple(pod.name for pod in pods)
         where = f" on node {node}" if node else ""
-        waiting = "the deletion" if cluster.facts.deleting else "KubeRay"
+        waiting = "the deletion" if cluster.cluster_config.deleting else "KubeRay"
         yield Symptom(
             f"{format_names(pod_names)} {pluralize(len(pods), 'is', 'are')} still Terminating"
             f"{where}, and {waiting} waits for {pluralize(len(pods), 'it', 'them')}"
@@ -405,8 +409,8 @@ def not_read(cluster: AssignedCluster) -> Iterator[Symptom]:
 
     https://etcd.io/docs/v3.5/dev-guide/limit/
     """
-    if cluster.facts.unread_bytes and not cluster.ignored:
-        problem, _, remedy = too_large(cluster.facts.unread_bytes).partition(": ")
+    if cluster.cluster_config.unread_bytes and not cluster.ignored:
+        problem, _, remedy = too_large(cluster.cluster_config.unread_bytes).partition(": ")
         yield Symptom(
             f"the RayCluster {problem}, so its new workers are refused",
             remedy,

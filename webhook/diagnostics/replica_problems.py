@@ -171,7 +171,7 @@ def autoscaler_at_maximum(group: AssignedGroup) -> Iterator[Symptom]:
     cluster, spec = group.cluster, group.spec
     most = spec.max_replicas
     # With equal bounds, the maximum is intended.
-    if not cluster.facts.autoscaling or most is None or (spec.min_replicas or 0) >= most:
+    if not cluster.cluster_config.autoscaling or most is None or (spec.min_replicas or 0) >= most:
         return
     if 0 < most <= group.desired:
         yield Symptom(
@@ -321,7 +321,7 @@ def slice_left_out(group: AssignedGroup) -> Iterator[Symptom]:
     if not number or len(group.replicas) > number or not _in_slice_job(group):
         return
     total = _slices(group.cluster)
-    name, job = names.MEGASCALE_NUM_SLICES, group.cluster.facts.slices.get(group.name)
+    name, job = names.MEGASCALE_NUM_SLICES, group.cluster.cluster_config.slices.get(group.name)
     first_id = job.first if job else 0
     for replica in group.replicas:
         numbers = _numbers_of_slices(replica)

@@ -71,7 +71,7 @@ class Tally(Struct, frozen=True):
 class TrackedProblems(Struct, frozen=True):
     """The result of a report: the events to record now, and the numbers for metrics."""
 
-    notices: tuple[EventRequest, ...]
+    event_requests: tuple[EventRequest, ...]
     tallies: tuple[Tally, ...]
     problems: dict[tuple[str, str, str], int]
     """Numbers of problems by namespace, RayCluster and diagnosis; problems of the installation have
@@ -102,10 +102,13 @@ class Tracker(Struct):
             for cluster in cluster_report.clusters
             if cluster.failure or any(problem.id == "ignored" for problem in cluster.problems)
         }
-        notices = tuple(
-            notice
-            for notice in (*self._wrong(cluster_report), *self._track_completions(cluster_report))
-            if notice.key.uid not in left_alone
+        event_requests = tuple(
+            event_request
+            for event_request in (
+                *self._wrong(cluster_report),
+                *self._track_completions(cluster_report),
+            )
+            if event_request.key.uid not in left_alone
         )
         tallies = [tally for cluster in cluster_report.clusters for tally in self._tallies(cluster)]
         if len(tallies) > SERIES_MAX:
@@ -115,7 +118,7 @@ class Tracker(Struct):
             for problem in cluster_report.every_problem
         )
         return TrackedProblems(
-            notices, tuple(tallies[:SERIES_MAX]), dict(problems.most_common(SERIES_MAX))
+            event_requests, tuple(tallies[:SERIES_MAX]), dict(problems.most_common(SERIES_MAX))
         )
 
     def _wrong(self, cluster_report: report.ClusterReport) -> Iterator[EventRequest]:
@@ -155,18 +158,18 @@ class Tracker(Struct):
         old_notices, self.open = self.open, {}
         for series, ((cluster, problem), *other_problems) in by_series.items():
             note = _note(problem, [other_problem.replica for _, other_problem in other_problems])
-            notice = EventRequest(series, "Warning", cluster.namespace, cluster.name, note)
-            self.open[series] = notice
-            yield notice
+            event_request = EventRequest(series, "Warning", cluster.namespace, cluster.name, note)
+            self.open[series] = event_request
+            yield event_request
         existing_uids = {
             reported_cluster.uid
             for reported_cluster in cluster_report.clusters
             # A RayCluster that could not be checked has not lost its problems.
             if not (reported_cluster.failure or reported_cluster.deleting)
         }
-        for series, notice in old_notices.items():
+        for series, event_request in old_notices.items():
             if series not in self.open and series.uid in existing_uids:
-                yield _build_resolved_event(notice)
+                yield _build_resolved_event(event_request)
 
     def _track_completions(self, cluster_report: report.ClusterReport) -> Iterator[EventRequest]:
         """Yield an event per group for multi-host replicas that became complete since the last
@@ -239,11 +242,11 @@ class Tracker(Struct):
         )
 
 
-def _build_resolved_event(notice: EventRequest) -> EventRequest:
+def _build_resolved_event(event_request: EventRequest) -> EventRequest:
     """Return the event that reports the end of a problem."""
-    key = notice.key._replace(reason=f"{notice.key.reason}{RESOLVED}")
-    note = f"resolved: {notice.note}"[:NOTE_MAX].partition(". To fix it: ")[0]
-    return structs.replace(notice, key=key, kind="Normal", note=note)
+    key = event_request.key._replace(reason=f"{event_request.key.reason}{RESOLVED}")
+    note = f"resolved: {event_request.note}"[:NOTE_MAX].partition(". To fix it: ")[0]
+    return structs.replace(event_request, key=key, kind="Normal", note=note)
 
 
 def _of_group(key: SeriesKey) -> SeriesKey:

@@ -10,7 +10,7 @@ from webhook.api import names
 from webhook.api.formats import shorten
 from webhook.api.objects import Pod, map_of
 from webhook.api.review import Denied
-from webhook.groups.group_config import facts_of
+from webhook.groups.group_config import read_cluster_config
 from webhook.groups.identity_labels import read_identity_labels
 from webhook.manifest.kuberay_pods import MOST_PODS, cluster_for, count_pods, expand
 from webhook.manifest.reader import Manifest
@@ -241,19 +241,19 @@ def _build_raycluster(document: Object) -> Object | None:
 def _list_host_values(
     document: Object, pods: Iterator[Object]
 ) -> Iterator[tuple[tuple[str, int, int], dict[str, str]]]:
-    facts = facts_of(as_cluster(Manifest("live", document)))
+    cluster_config = read_cluster_config(as_cluster(Manifest("live", document)))
     for raw in pods:
         pod = msgspec.json.decode(msgspec.json.encode(raw), type=Pod)
         if pod.labels.get(names.LABEL_NODE_TYPE) == names.NODE_TYPE_HEAD:
             yield (names.HEAD_GROUP, 0, 0), {}
             continue
-        group = facts.groups.get(pod.labels.get(names.LABEL_GROUP, ""))
+        group = cluster_config.groups.get(pod.labels.get(names.LABEL_GROUP, ""))
         identity = (
             read_identity_labels(pod.labels, group.num_of_hosts) if group is not None else None
         )
         if group is None or identity is None:
             continue
-        replica = read_replica(pod, identity, facts, group)
+        replica = read_replica(pod, identity, cluster_config, group)
         values: dict[str, str] = {}
         for edit in (*host_edits(Worker(replica, identity.host)), *replica_edits(replica)):
             if type(edit) is SetEnv:

@@ -9,7 +9,7 @@ from msgspec import Struct
 from webhook.accelerators import profiles
 from webhook.api import names
 from webhook.api.objects import Pod, RayCluster
-from webhook.groups.group_config import facts_of
+from webhook.groups.group_config import read_cluster_config
 from webhook.groups.identity import HostIdentity
 from webhook.mutation.edit import SetEnv
 from webhook.mutation.pipeline import edits
@@ -59,7 +59,7 @@ def _variables(kind: _WorkerKind) -> Iterator[SetEnv]:
     group = {"groupName": "workers", "numOfHosts": 2, "replicas": 2}
     meta = {"name": "demo", "namespace": "team", "uid": "demo", "annotations": kind.annotations}
     document = {"metadata": meta, "spec": {"workerGroupSpecs": [group]}}
-    facts = facts_of(msgspec.convert(document, RayCluster))
+    cluster_config = read_cluster_config(msgspec.convert(document, RayCluster))
     tpu = kind.resource == names.RESOURCE_TPU
     limits = {kind.resource: "4" if tpu else "8"}
     container = {"name": "ray-worker", "env": kind.env, "resources": {"limits": limits}}
@@ -70,7 +70,11 @@ def _variables(kind: _WorkerKind) -> Iterator[SetEnv]:
     spec = {"nodeSelector": selector if tpu else {}, "containers": [container]}
     pod: Pod = msgspec.json.decode(msgspec.json.encode({"spec": spec}), type=Pod)
     replica = read_replica(
-        pod, HostIdentity(0, 0, "workers-x7k2p"), facts, facts.groups["workers"], policy=kind.policy
+        pod,
+        HostIdentity(0, 0, "workers-x7k2p"),
+        cluster_config,
+        cluster_config.groups["workers"],
+        policy=kind.policy,
     )
     return (edit for edit in edits(replica, _HOST) if type(edit) is SetEnv)
 

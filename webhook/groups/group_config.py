@@ -102,7 +102,7 @@ class RayClusterConfig(Struct, frozen=True, weakref=True):
         return any(group.num_of_hosts > 1 for group in self.groups.values())
 
 
-def facts_of(cluster: RayCluster, *, ignoring: bool = True) -> RayClusterConfig:
+def read_cluster_config(cluster: RayCluster, *, ignoring: bool = True) -> RayClusterConfig:
     """Return the configuration of a RayCluster. The first of several groups with the same name
     counts, as in KubeRay. With `ignoring`, the `ignore` label is honoured.
     """
@@ -215,25 +215,25 @@ class ClusterIndex:
         """
         return iter(self._clusters.values())
 
-    def put(self, facts: RayClusterConfig) -> None:
+    def put(self, cluster_config: RayClusterConfig) -> None:
         """Add a RayCluster, or replace the one with the same name.
 
         An equal configuration keeps the same object, so that values derived from it remain valid
         when only the status changes.
         """
-        if facts.ignored and not self._ignoring:
-            facts = structs.replace(facts, ignored=False)
-        key = facts.namespace, facts.name
+        if cluster_config.ignored and not self._ignoring:
+            cluster_config = structs.replace(cluster_config, ignored=False)
+        key = cluster_config.namespace, cluster_config.name
         old = self._clusters.get(key)
-        if old != facts:
+        if old != cluster_config:
             if old is not None:
                 self._by_uid.pop(old.uid, None)
-            self._clusters[key] = self._by_uid[facts.uid] = facts
+            self._clusters[key] = self._by_uid[cluster_config.uid] = cluster_config
 
     def remove(self, namespace: str, name: str, uid: str) -> None:
         """Remove a RayCluster, unless another one has the same name by now."""
-        facts = self._clusters.get((namespace, name))
-        if facts is not None and facts.uid == uid:
+        cluster_config = self._clusters.get((namespace, name))
+        if cluster_config is not None and cluster_config.uid == uid:
             del self._clusters[namespace, name]
             self._by_uid.pop(uid, None)
 

@@ -82,27 +82,30 @@ class _TemplateGroups(Struct, gc=False):
     replica: bool = False
 
 
-def list_replica_names(facts: RayClusterConfig, members: Membership) -> Occupied:
+def list_replica_names(cluster_config: RayClusterConfig, members: Membership) -> Occupied:
     """Return the taken identities as far as desired objects depend on them: cheap to compute and to
     compare.
     """
-    keys = [GroupKey(facts.namespace, facts.uid, name) for name in facts.groups]
+    keys = [
+        GroupKey(cluster_config.namespace, cluster_config.uid, name)
+        for name in cluster_config.groups
+    ]
     return tuple([members.group(key).replica_names for key in keys])
 
 
-def build_desired(facts: RayClusterConfig, taken: Occupied) -> Desired:
+def build_desired(cluster_config: RayClusterConfig, taken: Occupied) -> Desired:
     """Return the desired objects: none without active gang scheduling, and no PodGroups while the
     RayCluster is suspended.
     """
-    if not facts.gang.active:
-        return Desired(facts.uid)
-    kinds = list(_KINDS[facts.gang.granularity](facts, taken))
-    workload = _workload(facts.name, kinds)
+    if not cluster_config.gang.active:
+        return Desired(cluster_config.uid)
+    kinds = list(_KINDS[cluster_config.gang.granularity](cluster_config, taken))
+    workload = _workload(cluster_config.name, kinds)
     # PodGroups that are being deleted may still refer to the Workload.
-    if facts.suspended:
-        return Desired(facts.uid, workload)
+    if cluster_config.suspended:
+        return Desired(cluster_config.uid, workload)
     return Desired(
-        facts.uid,
+        cluster_config.uid,
         workload,
         tuple(
             [
@@ -112,7 +115,7 @@ def build_desired(facts: RayClusterConfig, taken: Occupied) -> Desired:
                     kind.template.min_count,
                     kind.priority_class,
                     kind.replica,
-                    _topology_key(facts) if kind.replica else "",
+                    _topology_key(cluster_config) if kind.replica else "",
                 )
                 for kind in kinds
                 for name in kind.pod_groups
@@ -135,42 +138,42 @@ def _workload(cluster: str, kinds: list[_TemplateGroups]) -> Workload | None:
     )
 
 
-def _whole(facts: RayClusterConfig, taken: Occupied) -> Iterator[_TemplateGroups]:
-    count = _clamp_count(1 + sum(_pods(group) for group in facts.groups.values()))
+def _whole(cluster_config: RayClusterConfig, taken: Occupied) -> Iterator[_TemplateGroups]:
+    count = _clamp_count(1 + sum(_pods(group) for group in cluster_config.groups.values()))
     template = WorkloadTemplate(scheduling_groups.CLUSTER_TEMPLATE, count)
     yield _TemplateGroups(
         template,
-        _head_priority(facts),
-        [scheduling_groups.cluster_pod_group(facts.name)],
+        _head_priority(cluster_config),
+        [scheduling_groups.cluster_pod_group(cluster_config.name)],
         any(taken),
         head=True,
     )
 
 
-def _by_group(facts: RayClusterConfig, taken: Occupied) -> Iterator[_TemplateGroups]:
+def _by_group(cluster_config: RayClusterConfig, taken: Occupied) -> Iterator[_TemplateGroups]:
     """Yield the head, and each worker group; a group without pods has a template, but no
     PodGroup.
     """
     yield _TemplateGroups(
         WorkloadTemplate(scheduling_groups.HEAD_TEMPLATE, BASIC),
-        _head_priority(facts),
-        [scheduling_groups.head_pod_group(facts.name)],
+        _head_priority(cluster_config),
+        [scheduling_groups.head_pod_group(cluster_config.name)],
         live=False,
         head=True,
     )
-    for (name, group), replicas in zip(facts.groups.items(), taken, strict=True):
-        yield _group(facts, name, group, replicas)
+    for (name, group), replicas in zip(cluster_config.groups.items(), taken, strict=True):
+        yield _group(cluster_config, name, group, replicas)
 
 
 def _group(
-    facts: RayClusterConfig, name: str, group: WorkerGroup, replicas: frozenset[str]
+    cluster_config: RayClusterConfig, name: str, group: WorkerGroup, replicas: frozenset[str]
 ) -> _TemplateGroups:
     """Return the kind of a worker group whose pods are scheduled together. With autoscaling, the
     minimum number of pods is scheduled together, and later pods individually.
     """
     count = _clamp_count(_pods(group))
     least = count
-    if facts.autoscaling and count:
+    if cluster_config.autoscaling and count:
         least = (
             _clamp_count(min(group.min_replicas or 0, group.desired) * group.num_of_hosts) or BASIC
         )
@@ -178,20 +181,20 @@ def _group(
         # A template cannot change between basic and gang, and the minimum of a gang is 1.
         WorkloadTemplate(scheduling_groups.template_name(name), least if count else 1),
         _priority(group),
-        [scheduling_groups.group_pod_group(facts.name, name)] if count else [],
+        [scheduling_groups.group_pod_group(cluster_config.name, name)] if count else [],
         bool(replicas),
     )
 
 
-def _by_replica(facts: RayClusterConfig, taken: Occupied) -> Iterator[_TemplateGroups]:
+def _by_replica(cluster_config: RayClusterConfig, taken: Occupied) -> Iterator[_TemplateGroups]:
     """Yield each multi-host group, with a PodGroup for each replica with a taken identity."""
-    for (name, group), replicas in zip(facts.groups.items(), taken, strict=True):
+    for (name, group), replicas in zip(cluster_config.groups.items(), taken, strict=True):
         if group.num_of_hosts > 1:
             template = WorkloadTemplate(
                 scheduling_groups.template_name(name), _clamp_count(group.num_of_hosts)
             )
             named = [
-                scheduling_groups.replica_pod_group(facts.name, name, replica)
+                scheduling_groups.replica_pod_group(cluster_config.name, name, replica)
                 for replica in sorted(replicas)
                 if replica
             ]
@@ -205,9 +208,9 @@ _KINDS: Final = {
 }
 
 
-def _topology_key(facts: RayClusterConfig) -> str:
+def _topology_key(cluster_config: RayClusterConfig) -> str:
     """Return the node label that the RayCluster requests, or an empty text."""
-    key = facts.topology_key
+    key = cluster_config.topology_key
     return "" if annotations.TOPOLOGY_KEY.problem(key) else key
 
 
@@ -224,5 +227,5 @@ def _priority(group: WorkerGroup) -> str:
     return group.template.spec.priority_class_name
 
 
-def _head_priority(facts: RayClusterConfig) -> str:
-    return facts.head.template.spec.priority_class_name
+def _head_priority(cluster_config: RayClusterConfig) -> str:
+    return cluster_config.head.template.spec.priority_class_name

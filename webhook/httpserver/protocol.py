@@ -53,7 +53,7 @@ class LimitedProtocol(HttpToolsProtocol):
 
     def __init__(
         self, limits: PortLimits, refused: Callable[[int, str], None], *uvicorn: Any
-    ) -> None:  # noqa: ANN401 - what its server gives
+    ) -> None:
         super().__init__(*uvicorn)
         self.limits, self.refused = limits, refused
         self.born = self.since = self.loop.time()

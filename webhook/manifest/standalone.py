@@ -11,7 +11,7 @@ from webhook.api.names import POD_KIND, RAYCLUSTER_KIND
 from webhook.api.objects import Pod, RayCluster
 from webhook.api.review import Denied
 from webhook.groups.annotations import read_index
-from webhook.groups.group_config import ClusterIndex, facts_of
+from webhook.groups.group_config import ClusterIndex, read_cluster_config
 from webhook.groups.identity import GroupKey, ShardKey
 from webhook.groups.identity_index import Membership
 from webhook.groups.identity_labels import identity_of, is_of_one_host
@@ -55,7 +55,7 @@ def load_state(
     clusters, identities = ClusterIndex(ignoring=ignoring), StandaloneIdentities(members)
     state = Standalone(clusters, members, identities, rayclusters, [])
     for cluster in rayclusters:
-        clusters.put(facts_of(cluster))
+        clusters.put(read_cluster_config(cluster))
     _shard(clusters)
     for number, (manifest, pod) in enumerate(pods):
         try:
@@ -73,14 +73,18 @@ def _shard(clusters: ClusterIndex) -> None:
     lowest free ones.
     """
     taken: dict[ShardKey, set[int | None]] = {}
-    for facts in clusters:
-        key = ShardKey(facts.namespace, facts.shard_group)
-        taken.setdefault(key, set()).add(read_index(facts.shard_index))
+    for cluster_config in clusters:
+        key = ShardKey(cluster_config.namespace, cluster_config.shard_group)
+        taken.setdefault(key, set()).add(read_index(cluster_config.shard_index))
     free = {key: filterfalse(indices.__contains__, count()) for key, indices in taken.items()}
-    lacking = [facts for facts in clusters if facts.shard_group and not facts.shard_index]
-    for facts in lacking:
-        index = next(free[ShardKey(facts.namespace, facts.shard_group)])
-        clusters.put(msgspec.structs.replace(facts, shard_index=str(index)))
+    lacking = [
+        cluster_config
+        for cluster_config in clusters
+        if cluster_config.shard_group and not cluster_config.shard_index
+    ]
+    for cluster_config in lacking:
+        index = next(free[ShardKey(cluster_config.namespace, cluster_config.shard_group)])
+        clusters.put(msgspec.structs.replace(cluster_config, shard_index=str(index)))
 
 
 def _identity(state: Standalone, pod: Pod, stand_in: str) -> None:

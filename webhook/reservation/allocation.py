@@ -167,9 +167,9 @@ class Shards:
         self.listed = listed
         self._cluster = cluster
         self._holders: dict[int, list[str]] = {}
-        for facts in clusters.shards(key):
-            if (index := read_index(facts.shard_index)) is not None:
-                self._holders.setdefault(index, []).append(facts.name)
+        for cluster_config in clusters.shards(key):
+            if (index := read_index(cluster_config.shard_index)) is not None:
+                self._holders.setdefault(index, []).append(cluster_config.name)
 
     @property
     def occupied(self) -> Indices:

@@ -23,7 +23,7 @@ from webhook.admission.reviewer import Mutation
 from webhook.api.objects import RayCluster
 from webhook.app.informers import Connected
 from webhook.cache.live import ClusterState
-from webhook.groups.group_config import ClusterIndex, facts_of
+from webhook.groups.group_config import ClusterIndex, read_cluster_config
 from webhook.groups.identity import HostIdentity
 from webhook.groups.identity_index import Membership
 from webhook.kubeclient.access import Access
@@ -165,7 +165,7 @@ async def _measure() -> None:
         api = Api(load)
         state = ClusterState(api, clusters, members)
         clusters.put(
-            facts_of(
+            read_cluster_config(
                 msgspec.convert(a_raycluster("ray-0", replicas=GROUP_PODS // HOSTS + 1), RayCluster)
             )
         )

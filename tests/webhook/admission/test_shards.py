@@ -15,7 +15,7 @@ from tests.builders import (
     NAMESPACE,
     ClusterBuilder,
     a_cluster,
-    facts,
+    cluster_config,
 )
 from tests.harness.apiserver import Object, object_review
 from webhook.admission.pod_handler import PodHandler
@@ -56,7 +56,7 @@ class Server:
         handler = ShardHandler(self.clusters, standalone(Membership(), self.clusters))
         self.mutation = Mutation(pods, shards=handler)
         for cluster in there:
-            self.clusters.put(facts(cluster))
+            self.clusters.put(cluster_config(cluster))
 
     def ask(self, new: Object, old: Object | None = None, **request: object) -> Object:
         """Return the response to a review."""
@@ -263,7 +263,7 @@ def test_without_shards_every_ray_cluster_passes() -> None:
 def test_late_news_of_a_deleted_cluster_is_not_taken_for_the_new_one_of_its_name() -> None:
     server = Server(a_shard("a", "0"))
     assert server.index(a_shard("a")) == "0"
-    server.clusters.put(facts(a_shard("a", "0").labelled(names.LABEL_IGNORE, "true")))
+    server.clusters.put(cluster_config(a_shard("a", "0").labelled(names.LABEL_IGNORE, "true")))
     server.clusters.remove(NAMESPACE, "a", "uid-of-a")
     assert server.index(a_shard("b")) == "1", "a was created again, and no one has seen it yet"
 

@@ -11,7 +11,7 @@ from tests.builders import (
     Object,
     a_cluster,
     a_pod,
-    facts,
+    cluster_config,
 )
 from tests.harness.apiserver import ApiServer, object_review, pod_review
 from tests.harness.server import serving
@@ -71,6 +71,6 @@ def test_whose_label_has_no_effect_is_reported(asked: tuple[bool, ApiServer]) ->
 
 def test_the_index_that_the_controller_reads_knows_it_as_one_like_all_others() -> None:
     index = ClusterIndex(ignoring=False)
-    index.put(facts(a_cluster("c").labelled(names.LABEL_IGNORE, "true")))
+    index.put(cluster_config(a_cluster("c").labelled(names.LABEL_IGNORE, "true")))
     (known,) = index
     assert not known.ignored

@@ -133,6 +133,6 @@ def test_odd_events_of_rayclusters_leave_the_next_good_one_right(
     odd = [broken(a_raycluster(), *drawn[:2], bytewise=drawn[2]) for drawn in lines]
     good = json.dumps(an_event("ADDED", a_raycluster("last"), "u", 100)).encode()
     follow(rayclusters_in(""), RayClusterStore(index), *odd, good)
-    facts = index.get("default", "last")
-    assert facts is not None
-    assert facts.groups["tpu"].num_of_hosts == 4
+    cluster_config = index.get("default", "last")
+    assert cluster_config is not None
+    assert cluster_config.groups["tpu"].num_of_hosts == 4

@@ -16,7 +16,7 @@ from webhook.api.objects import RAYCLUSTER_BYTES_MAX, RayCluster
 from webhook.cache.cluster_cache import RAYCLUSTERS
 from webhook.cache.informer import decode_event
 from webhook.cache.serve_stores import PodStore, RayClusterStore, pods_in, rayclusters_in
-from webhook.groups.group_config import ClusterIndex, RayClusterConfig, facts_of
+from webhook.groups.group_config import ClusterIndex, RayClusterConfig, read_cluster_config
 from webhook.groups.identity import HostIdentity
 from webhook.groups.identity_index import Membership
 from webhook.groups.identity_labels import WORKER_POD_BYTES_MAX
@@ -69,7 +69,7 @@ def test_a_large_raycluster_is_read_without_its_groups(codec: AnyCodec, document
     assert small.groups
     assert not small.unread_bytes
     for found in (_decoded(codec, line), listed):
-        config = facts_of(found)
+        config = read_cluster_config(found)
         assert config.groups == {}
         assert config.unread_bytes > RAYCLUSTER_BYTES_MAX
         assert (config.uid, config.name) == (document["metadata"]["uid"], small.metadata.name)
@@ -82,7 +82,7 @@ def test_a_large_raycluster_is_read_without_its_groups(codec: AnyCodec, document
 def test_the_work_for_a_large_raycluster_does_not_depend_on_its_groups(codec: AnyCodec) -> None:
     def work(document: Object) -> int:
         line = _line(document)
-        return lines(lambda: facts_of(_decoded(codec, line)))
+        return lines(lambda: read_cluster_config(_decoded(codec, line)))
 
     assert work(_raycluster(groups=12_000)) == work(_raycluster(groups=24_000))
 

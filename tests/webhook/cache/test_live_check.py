@@ -22,7 +22,7 @@ from webhook.admission.pod_handler import PodHandler
 from webhook.admission.reviewer import ClusterReader, Mutation
 from webhook.api.objects import RayCluster
 from webhook.api.review import ClusterUnreadable
-from webhook.groups.group_config import ClusterIndex, facts_of
+from webhook.groups.group_config import ClusterIndex, read_cluster_config
 from webhook.groups.identity import HostIdentity
 from webhook.groups.identity_index import Member, Membership
 from webhook.groups.required_reads import Read, ReadCluster, ReadGroup
@@ -60,7 +60,7 @@ class Webhook:
 
     def __init__(self, replicas: int, hosts: int = 1, reader: ClusterReader | None = None) -> None:
         self.members, self.clusters = Membership(), ClusterIndex()
-        self.clusters.put(facts_of(cluster_of(replicas, hosts)))
+        self.clusters.put(read_cluster_config(cluster_of(replicas, hosts)))
         self.lists = Lists()
         identities: Identities = StandaloneIdentities(self.members)
         if reader:
@@ -118,7 +118,7 @@ def test_a_scale_up_that_the_watch_has_not_reported_is_found() -> None:
     reader = Reader()
     webhook = Webhook(1, reader=reader)
     webhook.holds(HostIdentity(0, 0, ""))
-    reader.finds = lambda: webhook.clusters.put(facts_of(cluster_of(2, 1)))
+    reader.finds = lambda: webhook.clusters.put(read_cluster_config(cluster_of(2, 1)))
     assert [webhook.identity(), reader.groups_read] == [(1, 0), 1]
 
 
@@ -185,7 +185,7 @@ def test_a_cluster_that_is_not_known_is_read_and_then_its_group_if_it_looks_full
     webhook = Webhook(0, reader=reader)
     full = webhook.clusters
     webhook.clusters.remove("default", "ray", "uid-of-ray")
-    reader.finds = lambda: full.put(facts_of(cluster_of(0, 1)))
+    reader.finds = lambda: full.put(read_cluster_config(cluster_of(0, 1)))
     assert webhook.identity() == (0, 0)
     assert [reader.clusters_read, reader.groups_read] == [1, 1]
 

@@ -25,7 +25,7 @@ NAMES = ["ray-webhook.ray-webhook.svc", "ray-webhook.ray-webhook.svc.cluster.loc
 START = datetime(2026, 1, 1, tzinfo=UTC)
 
 
-class MemoryVault(SecretStore):
+class MemorySecretStore(SecretStore):
     """A Secret and webhook configurations in memory, which refuses writes to an older version as
     the API server does.
     """
@@ -65,10 +65,12 @@ class Clock:
         return self.now
 
 
-def replica(vault: MemoryVault, clock: Clock, ahead: timedelta = timedelta()) -> SelfSigned:
+def replica(
+    secret_store: MemorySecretStore, clock: Clock, ahead: timedelta = timedelta()
+) -> SelfSigned:
     """Return the source of one replica, whose clock is ahead."""
     return SelfSigned(
-        vault,
+        secret_store,
         NAMES,
         clock=lambda: clock() + ahead,
         timer=lambda: clock().timestamp(),
@@ -97,50 +99,50 @@ def _issued(leaf: x509.Certificate, authority: x509.Certificate) -> bool:
 
 
 def test_over_twelve_years_every_pair_is_trusted_by_the_bundle_of_a_minute_before() -> None:
-    vault, clock = MemoryVault(), Clock()
-    sources = [replica(vault, clock), replica(vault, clock)]
+    secret_store, clock = MemorySecretStore(), Clock()
+    sources = [replica(secret_store, clock), replica(secret_store, clock)]
     authorities, leaves = set(), set()
     asyncio.run(sources[0].fetch())
     while clock.now < START + timedelta(days=12 * 365):
         for source in sources:
-            before = vault.bundle
+            before = secret_store.bundle
             pair = asyncio.run(source.fetch())
             assert trusted_by(before, pair, clock.now)
-            assert trusted_by(vault.bundle, pair, clock.now)
-            authorities.add(vault.data["ca.crt"])
+            assert trusted_by(secret_store.bundle, pair, clock.now)
+            authorities.add(secret_store.data["ca.crt"])
             leaves.add(pair.certificate)
             clock.now += timedelta(minutes=1)
         clock.now += timedelta(days=7)
     assert len(authorities) == 2
     assert 60 < len(leaves) < 85
-    assert vault.writes <= len(authorities) + len(leaves)
+    assert secret_store.writes <= len(authorities) + len(leaves)
 
 
 async def test_replicas_that_start_at_once_agree_on_one_pair() -> None:
-    vault, clock = MemoryVault(), Clock()
+    secret_store, clock = MemorySecretStore(), Clock()
 
-    pairs = await asyncio.gather(*(replica(vault, clock).fetch() for _ in range(4)))
+    pairs = await asyncio.gather(*(replica(secret_store, clock).fetch() for _ in range(4)))
     assert len({pair.certificate for pair in pairs}) == 1
-    assert vault.writes == 1
+    assert secret_store.writes == 1
     SwappingContext().load(pairs[0])
 
 
 def test_nothing_is_written_when_nothing_is_due() -> None:
-    vault, clock = MemoryVault(), Clock()
-    source = replica(vault, clock)
+    secret_store, clock = MemorySecretStore(), Clock()
+    source = replica(secret_store, clock)
     first = asyncio.run(source.fetch())
     clock.now += timedelta(days=40)
     assert asyncio.run(source.fetch()) == first
-    assert vault.writes == 1
+    assert secret_store.writes == 1
 
 
 def test_a_bundle_that_someone_removed_is_published_again() -> None:
-    vault, clock = MemoryVault(), Clock()
-    source = replica(vault, clock)
+    secret_store, clock = MemorySecretStore(), Clock()
+    source = replica(secret_store, clock)
     asyncio.run(source.fetch())
-    published, vault.bundle = vault.bundle, b""
+    published, secret_store.bundle = secret_store.bundle, b""
     asyncio.run(source.fetch())
-    assert vault.bundle == published
+    assert secret_store.bundle == published
 
 
 def test_a_new_authority_is_published_beside_the_old_one_before_it_signs() -> None:
@@ -162,27 +164,27 @@ def test_a_new_authority_is_published_beside_the_old_one_before_it_signs() -> No
 def test_the_first_leaf_of_a_new_authority_waits_until_its_bundle_was_published_for_its_time(
     ahead: timedelta,
 ) -> None:
-    vault, clock = MemoryVault(), Clock()
-    source, other = replica(vault, clock), replica(vault, clock, ahead)
+    secret_store, clock = MemorySecretStore(), Clock()
+    source, other = replica(secret_store, clock), replica(secret_store, clock, ahead)
     first = asyncio.run(source.fetch())
-    clock.now = read_validity(vault.data["ca.crt"]).end - timedelta(days=100)
-    data = vault.data = {**vault.data, "tls.crt": _worn(vault, clock.now)}
+    clock.now = read_validity(secret_store.data["ca.crt"]).end - timedelta(days=100)
+    data = secret_store.data = {**secret_store.data, "tls.crt": _worn(secret_store, clock.now)}
     asyncio.run(source.fetch())
-    assert vault.data["ca.crt"] != data["ca.crt"]
+    assert secret_store.data["ca.crt"] != data["ca.crt"]
     for minutes in range(20):
         clock.now += timedelta(minutes=1)
         if minutes == 6:  # a tool takes the bundle away, and it is published again
-            vault.bundle = b""
+            secret_store.bundle = b""
         pair = asyncio.run(other.fetch())
         signed = pair.certificate != data["tls.crt"]
         assert signed is (minutes >= 16)
-    assert trusted_by(vault.data["ca.crt"], pair, clock.now)
+    assert trusted_by(secret_store.data["ca.crt"], pair, clock.now)
     assert pair != first
 
 
-def _worn(vault: MemoryVault, now: datetime) -> bytes:
+def _worn(secret_store: MemorySecretStore, now: datetime) -> bytes:
     """Return a leaf of the authority in the Secret that is due for renewal."""
-    authority = Pair(vault.data["ca.crt"], vault.data["ca.key"])
+    authority = Pair(secret_store.data["ca.crt"], secret_store.data["ca.key"])
     return issue_server(authority, NAMES, 90, now - timedelta(days=80)).certificate
 
 
@@ -201,34 +203,36 @@ def test_a_leaf_for_other_names_is_replaced_at_once() -> None:
 
 
 def test_after_a_long_sleep_everything_is_issued_afresh() -> None:
-    vault, clock = MemoryVault(), Clock()
-    source = replica(vault, clock)
+    secret_store, clock = MemorySecretStore(), Clock()
+    source = replica(secret_store, clock)
     first = asyncio.run(source.fetch())
     clock.now += timedelta(days=20 * 365)
     again = asyncio.run(source.fetch())
     assert again != first
-    assert trusted_by(vault.bundle, again, clock.now)
+    assert trusted_by(secret_store.bundle, again, clock.now)
 
 
 @pytest.mark.parametrize("days", [1, 59, 61, 400, 3000, 4000])
 def test_what_a_process_issued_whose_clock_was_ahead_is_replaced(days: int) -> None:
-    vault, clock = MemoryVault(), Clock()
-    sources = [replica(vault, clock), replica(vault, clock)]
+    secret_store, clock = MemorySecretStore(), Clock()
+    sources = [replica(secret_store, clock), replica(secret_store, clock)]
     before = asyncio.run(sources[0].fetch())
-    fast = replica(vault, clock, timedelta(days=days))
+    fast = replica(secret_store, clock, timedelta(days=days))
     for turn in range(3):
         asyncio.run(fast.fetch())
         for source in sources:
             pair = asyncio.run(source.fetch())
-            assert trusted_by(vault.bundle, pair, clock.now)
+            assert trusted_by(secret_store.bundle, pair, clock.now)
             if days < 4000 and not turn:
-                assert trusted_by(vault.bundle, before, clock.now), "served until the next poll"
+                assert trusted_by(secret_store.bundle, before, clock.now), (
+                    "served until the next poll"
+                )
         assert asyncio.run(sources[0].fetch()) == pair
         clock.now += timedelta(seconds=10)
-    writes = vault.writes
+    writes = secret_store.writes
     clock.now += timedelta(days=30)
     assert asyncio.run(sources[0].fetch()) == pair
-    assert vault.writes == writes
+    assert secret_store.writes == writes
 
 
 def test_an_authority_whose_start_is_after_now_is_replaced_with_its_leaf() -> None:
@@ -241,14 +245,14 @@ def test_an_authority_whose_start_is_after_now_is_replaced_with_its_leaf() -> No
 
 @pytest.mark.parametrize("ahead", [timedelta(minutes=9), timedelta(minutes=-9)])
 def test_processes_whose_clocks_differ_little_replace_nothing(ahead: timedelta) -> None:
-    vault, clock = MemoryVault(), Clock()
-    asyncio.run(replica(vault, clock, ahead).fetch())
-    asyncio.run(replica(vault, clock).fetch())
-    assert vault.writes == 1
+    secret_store, clock = MemorySecretStore(), Clock()
+    asyncio.run(replica(secret_store, clock, ahead).fetch())
+    asyncio.run(replica(secret_store, clock).fetch())
+    assert secret_store.writes == 1
 
 
 def test_an_unreachable_vault_is_a_complaint_and_no_end() -> None:
-    class Unreachable(MemoryVault):
+    class Unreachable(MemorySecretStore):
         async def read(self) -> tuple[Mapping[str, bytes], str]:
             raise ApiError("unavailable", "refused")
 
@@ -270,8 +274,8 @@ def test_holdings_survive_the_secret() -> None:
     ],
 )
 def test_a_secret_that_is_not_ours_is_not_overwritten(data: dict[str, bytes], text: str) -> None:
-    vault, clock = MemoryVault(), Clock()
-    vault.data = data
+    secret_store, clock = MemorySecretStore(), Clock()
+    secret_store.data = data
     with pytest.raises(CertificateError, match=text):
-        asyncio.run(replica(vault, clock).fetch())
-    assert vault.writes == 0
+        asyncio.run(replica(secret_store, clock).fetch())
+    assert secret_store.writes == 0

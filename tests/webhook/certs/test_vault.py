@@ -42,13 +42,13 @@ def with_vault(objects: Registry, directory: Path, act: Callable[[SecretStore], 
     return asyncio.run(run())
 
 
-def source(vault: SecretStore) -> SelfSigned:
-    return SelfSigned(vault, NAMES)
+def source(secret_store: SecretStore) -> SelfSigned:
+    return SelfSigned(secret_store, NAMES)
 
 
 def test_the_first_start_fills_the_secret_and_every_bundle(tmp_path: Path) -> None:
     with registry() as objects:
-        pair = with_vault(objects, tmp_path, lambda vault: source(vault).fetch())
+        pair = with_vault(objects, tmp_path, lambda secret_store: source(secret_store).fetch())
         data = objects.objects[SECRET]["data"]
         assert base64.b64decode(data["tls.crt"]) == pair.certificate
         assert objects.bundles() == {data["ca.crt"]}
@@ -56,8 +56,8 @@ def test_the_first_start_fills_the_secret_and_every_bundle(tmp_path: Path) -> No
 
 
 def test_replicas_agree_on_the_pair_of_the_first(tmp_path: Path) -> None:
-    async def start(vault: SecretStore) -> list[Pair]:
-        return await asyncio.gather(*(source(vault).fetch() for _ in range(5)))
+    async def start(secret_store: SecretStore) -> list[Pair]:
+        return await asyncio.gather(*(source(secret_store).fetch() for _ in range(5)))
 
     with registry() as objects:
         pairs = with_vault(objects, tmp_path, start)
@@ -67,8 +67,8 @@ def test_replicas_agree_on_the_pair_of_the_first(tmp_path: Path) -> None:
 
 
 def test_a_second_look_writes_nothing(tmp_path: Path) -> None:
-    async def twice(vault: SecretStore) -> tuple[Pair, Pair]:
-        return await source(vault).fetch(), await source(vault).fetch()
+    async def twice(secret_store: SecretStore) -> tuple[Pair, Pair]:
+        return await source(secret_store).fetch(), await source(secret_store).fetch()
 
     with registry() as objects:
         first, second = with_vault(objects, tmp_path, twice)
@@ -100,18 +100,18 @@ def test_a_secret_that_is_missing_is_named(tmp_path: Path) -> None:
     with registry() as objects:
         del objects.objects[SECRET]
         with pytest.raises(CertificateError, match=f"404: {SECRET} not found"):
-            with_vault(objects, tmp_path, lambda vault: source(vault).fetch())
+            with_vault(objects, tmp_path, lambda secret_store: source(secret_store).fetch())
 
 
 @pytest.mark.parametrize("absent", [[MUTATING], [VALIDATING], [MUTATING, VALIDATING]])
 def test_the_pair_is_served_without_a_configuration_whose_bundle_is_written_when_it_appears(
     tmp_path: Path, absent: list[str], caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def story(vault: SecretStore) -> list[Pair]:
-        pairs = [await source(vault).fetch(), await source(vault).fetch()]
+    async def story(secret_store: SecretStore) -> list[Pair]:
+        pairs = [await source(secret_store).fetch(), await source(secret_store).fetch()]
         for path in absent:
             objects.put(path, kept[path])
-        return [*pairs, await source(vault).fetch()]
+        return [*pairs, await source(secret_store).fetch()]
 
     with registry() as objects:
         kept = {path: objects.objects.pop(path) for path in absent}
@@ -142,5 +142,5 @@ def test_a_process_without_configurations_is_ready_and_publishes_when_they_appea
 def test_certificates_are_dated_by_the_api_server(tmp_path: Path) -> None:
     with registry() as objects:
         objects.date = "Tue, 24 Nov 2020 10:00:00 GMT"
-        pair = with_vault(objects, tmp_path, lambda vault: source(vault).fetch())
+        pair = with_vault(objects, tmp_path, lambda secret_store: source(secret_store).fetch())
     assert f"{read_validity(pair.certificate).start:%Y-%m-%d}" == "2020-11-24"

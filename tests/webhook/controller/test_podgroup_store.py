@@ -14,7 +14,7 @@ from webhook.api import names
 from webhook.api.objects import RayCluster
 from webhook.controller.podgroups.podgroup_store import PodGroupStore
 from webhook.groups.annotations import REPLICA, WORKER_GROUP
-from webhook.groups.group_config import facts_of
+from webhook.groups.group_config import read_cluster_config
 from webhook.groups.identity import HostIdentity
 
 
@@ -32,14 +32,16 @@ def test_objects_are_found_once_however_they_are_looked_for_and_on_as_many_pages
             api.page_limit = 1
             async with client_of(plain(api)) as connection:
                 store = PodGroupStore(connection, "v1beta1")
-                facts = facts_of(msgspec.convert(a_cluster(WORKER_GROUP), RayCluster))
+                cluster_config = read_cluster_config(
+                    msgspec.convert(a_cluster(WORKER_GROUP), RayCluster)
+                )
                 by_name = [
                     (PODGROUPS, "ray-head"),
                     (WORKLOADS, "ray.gang"),
                     (WORKLOADS, "other.gang"),
                     (PODGROUPS, "gone"),
                 ]
-                found = await store.of(facts, by_name)
+                found = await store.of(cluster_config, by_name)
                 assert sorted(seen.identity.name for seen in found.all) == [
                     "other.gang",
                     "ray-head",
@@ -51,7 +53,7 @@ def test_objects_are_found_once_however_they_are_looked_for_and_on_as_many_pages
                     ("default", "ray"): 3,
                     ("default", "other"): 2,
                 }
-                assert not await store.has_head(facts)
+                assert not await store.has_head(cluster_config)
 
     asyncio.run(story())
 

@@ -6,7 +6,7 @@ from tests.builders import (
     NAMESPACE,
     ClusterBuilder,
     a_cluster,
-    facts,
+    cluster_config,
     uid_of,
 )
 from webhook.api import names
@@ -29,7 +29,7 @@ def asking(granularity: str) -> ClusterBuilder:
 
 
 def desired(cluster: ClusterBuilder, members: Membership | None = None) -> Desired:
-    known = facts(cluster)
+    known = cluster_config(cluster)
     return build_desired(known, list_replica_names(known, members or Membership()))
 
 

@@ -66,8 +66,8 @@ def pod_group_without_owner(name: str) -> Object:
 
 def known_to_ask(p: Publishing) -> bool:
     """Return whether the RayCluster `ray` is known to ask for a gang."""
-    facts = p.index.clusters.get("default", "ray")
-    return facts is not None and facts.gang.active
+    cluster_config = p.index.clusters.get("default", "ray")
+    return cluster_config is not None and cluster_config.gang.active
 
 
 async def test_a_workload_and_its_pod_groups_are_made_once_and_bear_owner_and_labels(
@@ -418,7 +418,10 @@ async def test_a_refusal_is_forgotten_as_soon_as_the_cluster_changes_but_an_outa
         api.put(RAYCLUSTERS, a_cluster(WORKER_GROUP, workerGroupSpecs=groups_of(3)))
         if patient:
             await eventually(
-                lambda: any(facts.groups["tpu"].replicas == 3 for facts in p.index.clusters)
+                lambda: any(
+                    cluster_config.groups["tpu"].replicas == 3
+                    for cluster_config in p.index.clusters
+                )
             )
             await p.rests.more(5)
             assert counts(api) == {}

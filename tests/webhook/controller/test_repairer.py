@@ -13,7 +13,7 @@ from tests.builders import (
     Object,
     a_cluster,
     a_pod,
-    facts,
+    cluster_config,
     uid_of,
 )
 from webhook.api import names
@@ -189,7 +189,7 @@ def looked(
 ) -> RepairReconciler:
     """Let a repairer that begins look at these times, and return it."""
     clusters = ClusterIndex(ignoring=ignoring)
-    clusters.put(facts(server.cluster))
+    clusters.put(cluster_config(server.cluster))
     left = [time for time in times for _ in range(2)]  # a resync, and then the RayClusters
     now = [left.pop(0)]
 
@@ -426,7 +426,7 @@ def test_a_label_that_came_meanwhile_leaves_a_cluster_alone_where_labels_may(
     *, ignoring: bool
 ) -> None:
     server = Server()
-    known = facts(server.cluster)
+    known = cluster_config(server.cluster)
     server.document["metadata"]["labels"] = {names.LABEL_IGNORE: "true"}
     found = asyncio.run(stored(server, ignoring=ignoring).groups(known))
     assert list(found) == ([] if ignoring else ["g"])

@@ -6,7 +6,7 @@ from tests.builders import (
     NAMESPACE,
     ClusterBuilder,
     a_cluster,
-    facts,
+    cluster_config,
     uid_of,
 )
 from webhook.api import names
@@ -35,7 +35,7 @@ def asking(scope: str) -> ClusterBuilder:
 
 def domains(cluster: ClusterBuilder, *identities: tuple[str, HostIdentity]) -> list[str]:
     """Return the names of the ComputeDomains that should exist, with pods in these identities."""
-    members, known = Membership(), facts(cluster)
+    members, known = Membership(), cluster_config(cluster)
     for number, (group, identity) in enumerate(identities):
         members.put(f"pod-{number}", Member(GroupKey(NAMESPACE, uid_of("c"), group), identity))
     found = build_desired_domains(known, list_replica_names(known, members))

@@ -23,13 +23,14 @@ PENDING = {"phase": "Pending", "conditions": [UNSCHEDULED]}
 
 def reported(tracker: Tracker, cluster_report: ClusterReport) -> list[tuple[str, str]]:
     return [
-        (notice.key.reason, notice.key.place[0]) for notice in tracker.track(cluster_report).notices
+        (event_request.key.reason, event_request.key.place[0])
+        for event_request in tracker.track(cluster_report).event_requests
     ]
 
 
 def only(tracker: Tracker, cluster_report: ClusterReport) -> EventRequest:
-    (notice,) = tracker.track(cluster_report).notices
-    return notice
+    (event_request,) = tracker.track(cluster_report).event_requests
+    return event_request
 
 
 def test_a_replica_that_goes_with_its_raycluster_is_not_counted_as_incomplete() -> None:
@@ -56,16 +57,22 @@ def test_each_event_is_reported_after_its_time(diagnosis: Diagnosis[Any]) -> Non
     reason, seconds, _ = diagnosis.event
 
     def events(now: float) -> list[EventRequest]:
-        notices = tracker.track(scene.examined(now)).notices
-        return [notice for notice in notices if notice.key.reason == reason]
+        event_requests = tracker.track(scene.examined(now)).event_requests
+        return [
+            event_request for event_request in event_requests if event_request.key.reason == reason
+        ]
 
     assert bool(events(NOW)) == (seconds == 0)
     if seconds:
         assert not events(NOW + seconds - 1)
-    (notice,) = events(NOW + seconds)
-    assert (notice.kind, notice.namespace, notice.cluster) == ("Warning", "team", "llama")
-    assert notice.key.uid == scene.cluster["metadata"]["uid"]
-    assert ". To fix it: " in notice.note
+    (event_request,) = events(NOW + seconds)
+    assert (event_request.kind, event_request.namespace, event_request.cluster) == (
+        "Warning",
+        "team",
+        "llama",
+    )
+    assert event_request.key.uid == scene.cluster["metadata"]["uid"]
+    assert ". To fix it: " in event_request.note
 
 
 def test_a_missing_host_is_not_reported_when_it_is_back_before() -> None:
@@ -78,9 +85,9 @@ def test_a_missing_host_is_not_reported_when_it_is_back_before() -> None:
 def test_a_notice_says_what_is_wrong_and_what_to_do() -> None:
     tracker, lacking = Tracker(), Scene().without(HOST)
     tracker.track(lacking.examined(NOW))
-    notice = only(tracker, lacking.examined(NOW + 120))
-    assert "has 3 of 4 hosts: host 3 is missing" in notice.note
-    assert notice.note.endswith(": kubectl describe raycluster -n team llama")
+    event_request = only(tracker, lacking.examined(NOW + 120))
+    assert "has 3 of 4 hosts: host 3 is missing" in event_request.note
+    assert event_request.note.endswith(": kubectl describe raycluster -n team llama")
 
 
 def test_replicas_that_lack_hosts_one_after_the_other_are_two_series() -> None:
@@ -88,7 +95,7 @@ def test_replicas_that_lack_hosts_one_after_the_other_are_two_series() -> None:
     tracker.track(lacking.examined(NOW))
     lacking.without("llama-tpu-worker-1-3")
     first = only(tracker, lacking.examined(NOW + 120))
-    again, second = tracker.track(lacking.examined(NOW + 240)).notices
+    again, second = tracker.track(lacking.examined(NOW + 240)).event_requests
     assert {each.key.reason for each in (first, second)} == {"HostMissing"}
     assert (again.key, again.note) == (first.key, first.note)
     assert second.key != first.key
@@ -100,7 +107,7 @@ def test_replicas_of_a_group_that_lack_hosts_at_once_are_one_series_until_all_ar
     gone = [f"llama-tpu-worker-{replica}-1" for replica in range(40)]
     tracker, lacking = Tracker(), Scene(cluster).without(*gone, "llama-gpu-worker-0-0")
     tracker.track(lacking.examined(NOW))
-    gpu, tpu = tracker.track(lacking.examined(NOW + 120)).notices
+    gpu, tpu = tracker.track(lacking.examined(NOW + 120)).event_requests
     assert {each.key.reason for each in (gpu, tpu)} == {"HostMissing"}
     assert [each.key.place[0] for each in (gpu, tpu)] == ["gpu", "tpu"]
     assert tpu.note.startswith("tpu: replica 0 (tpu-")
@@ -108,10 +115,10 @@ def test_replicas_of_a_group_that_lack_hosts_at_once_are_one_series_until_all_ar
     assert "replicas" not in gpu.note
 
     mended = Scene(cluster).without(*gone[20:], "llama-tpu-worker-45-0")
-    still, *complete = tracker.track(mended.examined(NOW + 200)).notices
+    still, *complete = tracker.track(mended.examined(NOW + 200)).event_requests
     assert still.key == tpu.key
     assert {each.key.reason for each in complete} == {"ReplicaComplete", "HostMissingResolved"}
-    same, later = tracker.track(mended.examined(NOW + 320)).notices
+    same, later = tracker.track(mended.examined(NOW + 320)).event_requests
     assert same.key == tpu.key
     assert later.note.startswith("tpu: replica 45 ")
     assert "replicas" not in later.note
@@ -132,9 +139,9 @@ def test_which_replicas_are_like_the_first_is_only_said_where_that_is_short() ->
     gone = [f"llama-tpu-worker-{replica}-1" for replica in range(0, 400, 2)]
     tracker, lacking = Tracker(), Scene(cluster).without(*gone)
     tracker.track(lacking.examined(NOW))
-    notice = only(tracker, lacking.examined(NOW + 120))
-    assert "(and 199 more replicas like it)." in notice.note
-    assert notice.note.endswith(": kubectl describe raycluster -n team llama")
+    event_request = only(tracker, lacking.examined(NOW + 120))
+    assert "(and 199 more replicas like it)." in event_request.note
+    assert event_request.note.endswith(": kubectl describe raycluster -n team llama")
 
 
 def test_a_doubled_identity_is_reported_with_its_replica() -> None:
@@ -142,8 +149,8 @@ def test_a_doubled_identity_is_reported_with_its_replica() -> None:
         "llama-tpu-worker-1-3",
         metadata={"labels": {"ray.io/replica-host-index": "2"}, "creationTimestamp": instant(60)},
     )
-    notices = Tracker().track(scene.examined()).notices
-    (twice,) = [each for each in notices if each.key.reason == "IdentityHeldTwice"]
+    event_requests = Tracker().track(scene.examined()).event_requests
+    (twice,) = [each for each in event_requests if each.key.reason == "IdentityHeldTwice"]
     assert twice.key.place[1].startswith("tpu-")
 
 
@@ -167,17 +174,17 @@ def test_hosts_with_kuberays_labels_and_without_the_rest_are_reported_once_for_a
     for pod in pods:
         scene.changed(pod, spec={"hostname": None}).with_env(pod, **without)
     look = Tracker().track(scene.examined())
-    (notice,) = look.notices
-    assert (notice.key.reason, notice.key.place[0]) == (reason, "tpu")
+    (event_request,) = look.event_requests
+    assert (event_request.key.reason, event_request.key.place[0]) == (reason, "tpu")
 
 
 def test_a_replica_that_becomes_complete_is_reported_once_and_none_that_was_so_before() -> None:
     tracker, coming = Tracker(), Scene()
     coming.changed(HOST, status={"conditions": [{"type": "Ready", "status": "False"}]})
     assert reported(tracker, coming.examined(NOW)) == []
-    notice = only(tracker, Scene().examined(NOW + 10))
-    assert (notice.key.reason, notice.kind) == ("ReplicaComplete", "Normal")
-    assert notice.note.startswith("all 4 hosts of replica tpu-")
+    event_request = only(tracker, Scene().examined(NOW + 10))
+    assert (event_request.key.reason, event_request.kind) == ("ReplicaComplete", "Normal")
+    assert event_request.note.startswith("all 4 hosts of replica tpu-")
     assert reported(tracker, Scene().examined(NOW + 20)) == []
 
 
@@ -188,7 +195,7 @@ def test_replicas_of_a_group_that_become_complete_at_once_are_reported_together(
     coming.without(*[name for name in coming.pods if name != "llama-head"])
     tracker = Tracker()
     assert reported(tracker, coming.examined(NOW)) == []
-    tpu, gpu = tracker.track(Scene(cluster).without(*late).examined(NOW + 10)).notices
+    tpu, gpu = tracker.track(Scene(cluster).without(*late).examined(NOW + 10)).event_requests
     assert {each.key.reason for each in (gpu, tpu)} == {"ReplicaComplete"}
     assert gpu.note.startswith("all 2 hosts of replica gpu-")
     assert gpu.note.endswith(" are ready")
@@ -252,7 +259,7 @@ def test_pods_of_a_group_that_have_no_node_are_one_series() -> None:
         scene.changed(name, spec={"nodeName": None}, status=PENDING)
     tracker = Tracker()
     assert reported(tracker, scene.examined(NOW)) == []
-    cpu, gpu = tracker.track(scene.examined(NOW + 600)).notices
+    cpu, gpu = tracker.track(scene.examined(NOW + 600)).event_requests
     assert [each.key.place for each in (cpu, gpu)] == [("cpu", ""), ("gpu", "")]
     assert cpu.note.startswith("cpu: llama-cpu-worker-0-0 (replica 0) has no node")
     assert " (and 49 more replicas like it: 1-49). To fix it: " in cpu.note
@@ -273,7 +280,7 @@ def test_replicas_of_a_group_that_wait_for_their_podgroups_are_one_series() -> N
         }
         for index in range(2, 50)
     ]
-    gpu, tpu = Tracker().track(scene.examined()).notices
+    gpu, tpu = Tracker().track(scene.examined()).event_requests
     assert {each.key.reason for each in (gpu, tpu)} == {"PodGroupWaiting"}
     assert [each.key.place for each in (gpu, tpu)] == [("gpu", ""), ("tpu", "")]
     assert tpu.note.startswith("tpu: hosts 0-1 of replica 0 wait for PodGroup tpu-0, which ")
@@ -294,7 +301,7 @@ def test_the_end_of_what_was_reported_is_reported_once() -> None:
     tracker, scene = Tracker(), samples()["host-restarted"].scene()
     begin = only(tracker, scene.examined(NOW))
     assert reported(tracker, scene.examined(NOW + 10)) == [("HostRestarted", "tpu")]
-    end, complete = tracker.track(Scene().examined(NOW + 20)).notices
+    end, complete = tracker.track(Scene().examined(NOW + 20)).event_requests
     assert complete.key.reason == "ReplicaComplete"
     assert (end.key.reason, end.kind) == ("HostRestartedResolved", "Normal")
     assert end.key.place == begin.key.place

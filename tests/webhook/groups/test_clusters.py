@@ -3,7 +3,7 @@
 from tests.builders import (
     NAMESPACE,
     a_cluster,
-    facts,
+    cluster_config,
     uid_of,
 )
 from webhook.api import names
@@ -11,28 +11,28 @@ from webhook.groups.group_config import ClusterIndex
 
 
 def test_of_groups_with_one_name_the_first_counts() -> None:
-    cluster = facts(a_cluster("c").group("g", hosts=4).group("g", hosts=2))
+    cluster = cluster_config(a_cluster("c").group("g", hosts=4).group("g", hosts=2))
     assert cluster.groups["g"].num_of_hosts == 4
 
 
 def test_a_cluster_without_annotations_has_opted_into_nothing() -> None:
-    cluster = facts(a_cluster("c").group("g"))
+    cluster = cluster_config(a_cluster("c").group("g"))
     assert (cluster.ignored, cluster.topology_key, cluster.profiles) == (False, "", ())
 
 
 def test_only_the_word_true_makes_a_cluster_ignored() -> None:
-    assert facts(a_cluster("c").labelled(names.LABEL_IGNORE, "true")).ignored
-    assert not facts(a_cluster("c").labelled(names.LABEL_IGNORE, "True")).ignored
+    assert cluster_config(a_cluster("c").labelled(names.LABEL_IGNORE, "true")).ignored
+    assert not cluster_config(a_cluster("c").labelled(names.LABEL_IGNORE, "True")).ignored
 
 
 def test_any_multi_host_group_brings_the_headless_service() -> None:
-    assert facts(a_cluster("c").group("a").group("b", hosts=2)).multi_host
-    assert not facts(a_cluster("c").group("a").group("b")).multi_host
+    assert cluster_config(a_cluster("c").group("a").group("b", hosts=2)).multi_host
+    assert not cluster_config(a_cluster("c").group("a").group("b")).multi_host
 
 
 def test_a_recreated_cluster_replaces_the_old_one_and_outlives_its_late_removal() -> None:
     index = ClusterIndex()
-    index.put(facts(a_cluster("c")))
+    index.put(cluster_config(a_cluster("c")))
     index.remove(NAMESPACE, "c", "an-older-uid")
     assert index.get(NAMESPACE, "c") is not None
     index.remove(NAMESPACE, "c", uid_of("c"))
@@ -43,7 +43,9 @@ def test_a_recreated_cluster_replaces_the_old_one_and_outlives_its_late_removal(
 
 def test_a_cluster_whose_facts_did_not_change_stays_the_same_object() -> None:
     index = ClusterIndex()
-    first, again, other = (facts(a_cluster("c").group("g", hosts=hosts)) for hosts in (2, 2, 4))
+    first, again, other = (
+        cluster_config(a_cluster("c").group("g", hosts=hosts)) for hosts in (2, 2, 4)
+    )
     index.put(first)
     index.put(again)
     assert index.get(first.namespace, "c") is first

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 import msgspec
 import pytest
 
-from tests.builders import NAMESPACE, a_cluster, a_pod, facts, uid_of
+from tests.builders import NAMESPACE, a_cluster, a_pod, cluster_config, uid_of
 from webhook.cache.serve_stores import PodStore
 from webhook.groups.disruption import Budget
 from webhook.groups.identity import GroupKey, HostIdentity
@@ -26,7 +26,9 @@ class Population:
     def __init__(self, replicas: int, desired: int | None = None) -> None:
         self.members = Membership()
         wanted = replicas if desired is None else desired
-        self.group = facts(a_cluster("c").group("tpu", hosts=4, replicas=wanted)).groups["tpu"]
+        self.group = cluster_config(a_cluster("c").group("tpu", hosts=4, replicas=wanted)).groups[
+            "tpu"
+        ]
         for replica in range(replicas):
             for host in range(4):
                 self.put(replica, host)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from tests.builders import ClusterBuilder, a_cluster, facts
+from tests.builders import ClusterBuilder, a_cluster, cluster_config
 from webhook.api import names
 from webhook.api.formats import is_dns_label, is_qualified_name
 from webhook.groups import scheduling_groups
@@ -39,7 +39,7 @@ def is_subdomain(text: str) -> bool:
 
 
 def gang_of(cluster: ClusterBuilder) -> Gang:
-    return facts(cluster).gang
+    return cluster_config(cluster).gang
 
 
 @pytest.mark.parametrize("granularity", GRANULARITIES)

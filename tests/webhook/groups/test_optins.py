@@ -7,7 +7,7 @@ import re
 import pytest
 
 from tests import ROOT
-from tests.builders import a_cluster, facts
+from tests.builders import a_cluster, cluster_config
 from webhook.accelerators.profiles import list_valid_values
 from webhook.api import names
 from webhook.groups.annotations import (
@@ -71,8 +71,8 @@ VALUES = {
 def test_every_annotation_changes_what_is_known_of_its_raycluster(row: OptIn[object]) -> None:
     sharded = names.ANNOTATION_SHARD_GROUP, "" if row is SHARD_GROUP else "g"
     cluster = a_cluster("c").group("g", hosts=2).annotated(*sharded)
-    before = facts(cluster)
-    after = facts(cluster.annotated(row.annotation, VALUES.get(row.annotation, "true")))
+    before = cluster_config(cluster)
+    after = cluster_config(cluster.annotated(row.annotation, VALUES.get(row.annotation, "true")))
     assert before != after
 
 

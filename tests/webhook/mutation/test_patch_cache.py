@@ -16,14 +16,14 @@ from tests.builders import (
     PodBuilder,
     a_cluster,
     a_pod,
-    facts,
+    cluster_config,
     manifest,
 )
 from tests.webhook.mutation.strategies import Case, cases
 from webhook.api import names
 from webhook.api.objects import Pod
 from webhook.api.review import Answer, Denied
-from webhook.groups.group_config import RayClusterConfig, facts_of
+from webhook.groups.group_config import RayClusterConfig, read_cluster_config
 from webhook.groups.identity import MAX_REPLICAS, HostIdentity
 from webhook.manifest.views import as_cluster, as_pod
 from webhook.mutation.patch_template import BYTES_MAX, PatchCache
@@ -127,7 +127,7 @@ def test_whatever_the_template_a_pod_gets_what_it_would_alone(
 ) -> None:
     labels = case.pod["metadata"]["labels"]
     assume(labels[names.LABEL_NODE_TYPE] == names.NODE_TYPE_WORKER)
-    cluster = facts_of(as_cluster(manifest(case.cluster)))
+    cluster = read_cluster_config(as_cluster(manifest(case.cluster)))
     group = cluster.groups[labels[names.LABEL_GROUP]]
     cache = PatchCache()
     for number, (index, host, odd) in enumerate(places):
@@ -152,7 +152,7 @@ def test_whatever_the_template_a_pod_gets_what_it_would_alone(
 def test_what_is_filled_in_is_what_would_be_worked_out(
     index: int, holders: tuple[str, str]
 ) -> None:
-    cluster = facts(GANG)
+    cluster = cluster_config(GANG)
     cache = warm(tpu_pod(), cluster, holder=holders[0])
     for host, holder in zip((0, 3), holders, strict=True):
         ask = Ask(read(tpu_pod()), HostIdentity(index, host, "g-x7k2p"), cluster, holder=holder)
@@ -161,7 +161,7 @@ def test_what_is_filled_in_is_what_would_be_worked_out(
 
 
 def test_replicas_that_take_turns_each_get_their_own() -> None:
-    cluster = facts(GANG)
+    cluster = cluster_config(GANG)
     cache = warm(tpu_pod(), cluster)
     one, other, later = (1, "g-x7k2p"), (2, "g-x7k2p"), (1, "g-bcdfg")
     for turn, (index, name) in enumerate([one, one, other, one, later, one, later]):
@@ -174,7 +174,7 @@ V7X = a_pod().of("c").worker("g").topology("2x2x4", "tpu7x").tpu(2).container("s
 
 
 def test_two_processes_of_a_host_have_numbers_of_their_own() -> None:
-    cluster = facts(TPU_GROUP)
+    cluster = cluster_config(TPU_GROUP)
     cache = warm(V7X, cluster)
     ask = Ask(read(V7X), HostIdentity(1, 3, "g-bcdf1"), cluster)
     assert ask.cached(cache) == ask.uncached()
@@ -185,19 +185,19 @@ def test_two_processes_of_a_host_have_numbers_of_their_own() -> None:
 
 
 def test_hosts_of_gpus_are_filled_in_with_their_ranks() -> None:
-    cluster = facts(a_cluster("c").group("g", hosts=4))
+    cluster = cluster_config(a_cluster("c").group("g", hosts=4))
     assert warm(a_pod().of("c").worker("g").gpu(8), cluster).hits == 2
 
 
 def test_single_hosts_are_filled_in_without_a_name() -> None:
-    cluster = facts(a_cluster("c").group("g"))
+    cluster = cluster_config(a_cluster("c").group("g"))
     assert warm(a_pod().of("c").worker("g").tpu(4), cluster, name="").hits == 2
     assert warm(a_pod().of("c").worker("g"), cluster, name="", holder="").hits == 2  # no patch
 
 
 @pytest.mark.parametrize("name", ["g-abc", "other-bcdfg", "g-bcd_g", "g-BCDFG", "bcdfg", "g-abcde"])
 def test_a_replica_whose_name_is_spelt_otherwise_is_worked_out(name: str) -> None:
-    cluster = facts(GANG)
+    cluster = cluster_config(GANG)
     cache = warm(tpu_pod(), cluster, holder="")
     ask = Ask(read(tpu_pod()), HostIdentity(0, 1, name), cluster, holder="")
     hits = cache.hits
@@ -209,7 +209,7 @@ def test_a_replica_whose_name_is_spelt_otherwise_is_worked_out(name: str) -> Non
     "group", ["g9876543", "g8765432", "zz9zz", "yy8yy", "g7654321", "g6543217"]
 )
 def test_texts_of_the_user_that_look_like_a_part_of_a_identity_do_no_harm(group: str) -> None:
-    cluster = facts(a_cluster("c").group(group, hosts=4))
+    cluster = cluster_config(a_cluster("c").group(group, hosts=4))
     warm(a_pod().of("c").worker(group).tpu(4).topology("2x2x4"), cluster, group, f"{group}-")
 
 
@@ -246,7 +246,7 @@ LONG = "g" * 57
 def test_what_is_right_for_one_identity_alone_is_looked_at_for_each_pod(
     pod: PodBuilder, group: str
 ) -> None:
-    cluster = facts(a_cluster("c").group(group, hosts=4, replicas=4))
+    cluster = cluster_config(a_cluster("c").group(group, hosts=4, replicas=4))
     assert warm(pod, cluster, group, f"{group}-").hits == 0
 
 
@@ -275,7 +275,7 @@ def test_a_pod_that_is_not_like_the_ones_before_gets_what_it_would_alone(
     gang.annotated(names.ANNOTATION_SCHEDULING_GROUP, "replica").annotated(
         names.ANNOTATION_IPPR, '{"groups": {"g": {}}}'
     )
-    cluster = facts(gang)
+    cluster = cluster_config(gang)
     cache = warm(tpu_pod(), cluster)
     for pod in (other, tpu_pod(), other):
         ask = Ask(read(pod), HostIdentity(index, 1, f"g-abcd{index}"), cluster)
@@ -284,7 +284,7 @@ def test_a_pod_that_is_not_like_the_ones_before_gets_what_it_would_alone(
 
 def test_a_worker_group_named_like_the_head_is_not_taken_for_it() -> None:
     annotation = '{"groups": {"headgroup": {}}}'
-    cluster = facts(
+    cluster = cluster_config(
         a_cluster("c").group(names.HEAD_GROUP, hosts=2).annotated(names.ANNOTATION_IPPR, annotation)
     )
     pod, cache = read(a_pod().of("c").worker(names.HEAD_GROUP)), PatchCache()
@@ -296,9 +296,9 @@ def test_a_worker_group_named_like_the_head_is_not_taken_for_it() -> None:
 
 
 def test_new_facts_of_the_raycluster_and_a_new_policy_count_at_once() -> None:
-    cache = warm(tpu_pod(), facts(TPU_GROUP))
+    cache = warm(tpu_pod(), cluster_config(TPU_GROUP))
     gangs = [
-        facts(
+        cluster_config(
             a_cluster("c")
             .group("g", hosts=4, replicas=4)
             .annotated(names.ANNOTATION_SCHEDULING_GROUP, gang)
@@ -315,7 +315,7 @@ def many_groups(namespace: str, number: int) -> RayClusterConfig:
     cluster = a_cluster("c")
     for index in range(number):
         cluster.group(f"g{index}", hosts=64)
-    return structs.replace(facts(cluster), namespace=namespace, uid=f"uid-of-{namespace}")
+    return structs.replace(cluster_config(cluster), namespace=namespace, uid=f"uid-of-{namespace}")
 
 
 def fill(cache: PatchCache, cluster: RayClusterConfig, size: int = 0) -> None:
@@ -363,6 +363,6 @@ def test_the_bytes_of_a_large_pod_are_not_kept() -> None:
 
 
 def test_a_patch_of_very_many_hosts_is_worked_out() -> None:
-    cluster = facts(a_cluster("c").group("g", hosts=4096, replicas=4))
+    cluster = cluster_config(a_cluster("c").group("g", hosts=4096, replicas=4))
     cache = warm(a_pod().of("c").worker("g").tpu(4), cluster)
     assert (cache.hits, cache.groups.size < 4096) == (0, True)

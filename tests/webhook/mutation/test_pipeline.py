@@ -15,7 +15,7 @@ from tests.builders import (
 from tests.webhook.mutation.strategies import Case, cases
 from webhook.api import names
 from webhook.groups.annotations import ANNOTATIONS
-from webhook.groups.group_config import facts_of
+from webhook.groups.group_config import read_cluster_config
 from webhook.manifest.views import as_cluster, as_pod
 from webhook.mutation.pipeline import HEAD_ASKED, head_receives, replica_edits
 from webhook.mutation.ray_pod import HEAD_GROUP, HEAD_IDENTITY, Policy, read_replica
@@ -50,11 +50,11 @@ def test_a_head_that_is_not_read_would_have_received_nothing(
     case: Case,
     zones: bool,  # noqa: FBT001
 ) -> None:
-    facts = facts_of(as_cluster(manifest(case.cluster)))
+    cluster_config = read_cluster_config(as_cluster(manifest(case.cluster)))
     policy = Policy(zones=zones)
     head = as_pod(manifest(case.pod))
-    replica = read_replica(head, HEAD_IDENTITY, facts, HEAD_GROUP, policy=policy)
-    assert head_receives(facts, policy) or not replica_edits(replica)
+    replica = read_replica(head, HEAD_IDENTITY, cluster_config, HEAD_GROUP, policy=policy)
+    assert head_receives(cluster_config, policy) or not replica_edits(replica)
 
 
 @pytest.mark.parametrize("asked", [False, True])

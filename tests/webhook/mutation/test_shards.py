@@ -7,9 +7,9 @@ from tests.builders import (
     Webhook,
     a_cluster,
     a_pod,
+    cluster_config,
     decide,
     env_of,
-    facts,
 )
 from webhook.api import names
 
@@ -48,7 +48,7 @@ def test_a_value_of_the_user_stays_with_a_warning() -> None:
 @pytest.mark.parametrize("index", ["", "x", "01"])
 def test_a_cluster_without_an_index_warns_and_sets_nothing(index: str) -> None:
     webhook = Webhook()
-    webhook.clusters.put(msgspec.structs.replace(facts(SHARD), shard_index=index))
+    webhook.clusters.put(msgspec.structs.replace(cluster_config(SHARD), shard_index=index))
     decided = webhook.admit(a_pod().worker("g").of("c").build())
     assert names.RAY_SHARD_INDEX not in env_of(decided.pod)
     (warning,) = decided.answer.warnings

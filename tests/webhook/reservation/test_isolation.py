@@ -15,7 +15,7 @@ from tests.builders import (
     Object,
     a_cluster,
     a_pod,
-    facts,
+    cluster_config,
 )
 from tests.harness.apiserver import pod_review
 from tests.harness.leases import Direct, lease_store
@@ -44,7 +44,7 @@ class Tenants:
         """Read live: there is nothing that is not known."""
 
     def create(self, cluster: ClusterBuilder) -> None:
-        self.clusters.put(facts(cluster))
+        self.clusters.put(cluster_config(cluster))
 
     async def admitted(self, cluster: str, group: str) -> bool:
         review = pod_review(a_pod().of(cluster).worker(group).build(), uid=f"r-{next(self.uids)}")

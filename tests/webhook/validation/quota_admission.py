@@ -189,7 +189,7 @@ def _in_scopes(quota: Json, pod: Json, containers: list[_Container]) -> bool:
         for name in ("cpu", "memory")
     )
     terminating = pod["spec"].get("activeDeadlineSeconds") is not None
-    facts = {
+    cluster_config = {
         "Terminating": terminating,
         "NotTerminating": not terminating,
         "BestEffort": not effort,
@@ -206,11 +206,11 @@ def _in_scopes(quota: Json, pod: Json, containers: list[_Container]) -> bool:
         holds = (
             chosen[term["operator"]]
             if term["scopeName"] == "PriorityClass"
-            else facts[term["scopeName"]]
+            else cluster_config[term["scopeName"]]
         )
         if not holds:
             return False
-    return all(facts[scope] for scope in spec.get("scopes", []))
+    return all(cluster_config[scope] for scope in spec.get("scopes", []))
 
 
 def _hard(quota: Json) -> Json:

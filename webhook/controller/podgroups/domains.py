@@ -29,22 +29,24 @@ class DomainStore(PodGroupStore):
         del resource
         return super().path("computedomains", namespace)
 
-    def body(self, facts: RayClusterConfig, creation: Create) -> Body:
+    def body(self, cluster_config: RayClusterConfig, creation: Create) -> Body:
         """Return the object, as NVIDIA recommends without a number of nodes: a domain grows."""
         name = creation.wanted.name
         return {
             "apiVersion": f"{self.group}/{self._version}",
             "kind": names.COMPUTE_DOMAIN_KIND,
-            "metadata": metadata(facts, name),
+            "metadata": metadata(cluster_config, name),
             "spec": {"numNodes": 0, "channel": {"resourceClaimTemplate": {"name": name}}},
         }
 
-    async def possible(self, facts: RayClusterConfig, actions: list[Action]) -> list[Action]:
+    async def possible(
+        self, cluster_config: RayClusterConfig, actions: list[Action]
+    ) -> list[Action]:
         """Leave out deletions of ComputeDomains in use, which would stop draining pods at once."""
         if not any(isinstance(action, Delete) for action in actions):
             return actions
-        path = f"/api/v1/namespaces/{quote(facts.namespace)}/pods"
-        selection = [("labelSelector", f"{names.LABEL_CLUSTER}={facts.name}")]
+        path = f"/api/v1/namespaces/{quote(cluster_config.namespace)}/pods"
+        selection = [("labelSelector", f"{names.LABEL_CLUSTER}={cluster_config.name}")]
         pods = await list_all(self._api, path, selection, PODS.codec)
         used = {
             claim.resource_claim_template_name
@@ -58,26 +60,29 @@ class DomainStore(PodGroupStore):
         ]
 
 
-def build_desired_domains(facts: RayClusterConfig, taken: Occupied) -> Desired:
+def build_desired_domains(cluster_config: RayClusterConfig, taken: Occupied) -> Desired:
     """Return the desired ComputeDomains: of replicas with pods, and of requested replicas."""
-    pod_groups = [PodGroup(name, "", BASIC, "") for name in _names(facts, taken)]
-    return Desired(facts.uid, pod_groups=tuple(pod_groups))
+    pod_groups = [PodGroup(name, "", BASIC, "") for name in _names(cluster_config, taken)]
+    return Desired(cluster_config.uid, pod_groups=tuple(pod_groups))
 
 
-def _names(facts: RayClusterConfig, taken: Occupied) -> Iterator[str]:
-    domains, ids = facts.domains, (facts.name, facts.uid)
+def _names(cluster_config: RayClusterConfig, taken: Occupied) -> Iterator[str]:
+    domains, ids = cluster_config.domains, (cluster_config.name, cluster_config.uid)
     if domains.scope == CLUSTER and (domains.groups or domains.head):
         yield domain_name(CLUSTER, *ids)
     elif domains.scope == WORKER_GROUP:
         for group in domains.groups:
             yield domain_name(WORKER_GROUP, *ids, group)
     else:
-        for group, replicas in zip(facts.groups, taken, strict=True):
+        for group, replicas in zip(cluster_config.groups, taken, strict=True):
             for replica in sorted(replicas if group in domains.groups else ()):
                 if replica:
                     yield domain_name(domains.scope, *ids, group, replica)
 
 
 COMPUTE_DOMAINS: Final = Subject(
-    "ComputeDomains", lambda facts: bool(facts.domains.scope), build_desired_domains, DomainStore
+    "ComputeDomains",
+    lambda cluster_config: bool(cluster_config.domains.scope),
+    build_desired_domains,
+    DomainStore,
 )

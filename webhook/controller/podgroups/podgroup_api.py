@@ -104,19 +104,19 @@ def labels(cluster: str) -> dict[str, str]:
     return {names.LABEL_CLUSTER: cluster, names.LABEL_MANAGED_BY: names.MANAGER}
 
 
-def metadata(facts: RayClusterConfig, name: str) -> Body:
+def metadata(cluster_config: RayClusterConfig, name: str) -> Body:
     """Return the metadata of an object that a RayCluster owns."""
     owner = {
         "apiVersion": f"{names.RAY_GROUP}/{names.RAY_VERSIONS[0]}",
         "kind": names.RAYCLUSTER_KIND,
-        "name": facts.name,
-        "uid": facts.uid,
+        "name": cluster_config.name,
+        "uid": cluster_config.uid,
         "controller": True,
     }
     return {
         "name": name,
-        "namespace": facts.namespace,
-        "labels": labels(facts.name),
+        "namespace": cluster_config.namespace,
+        "labels": labels(cluster_config.name),
         "ownerReferences": [owner],
     }
 
@@ -165,14 +165,18 @@ def pod_group_spec(wanted: PodGroup, workload: str, *, newest: bool) -> Body:
     return spec
 
 
-def workload_spec(facts: RayClusterConfig, wanted: Workload) -> Body:
+def workload_spec(cluster_config: RayClusterConfig, wanted: Workload) -> Body:
     """Return the spec of a Workload."""
     priority = _priority(wanted.priority_class)
     templates = [
         {"name": template.name, **priority, "schedulingPolicy": _policy(template.min_count)}
         for template in wanted.templates
     ]
-    reference = {"apiGroup": names.RAY_GROUP, "kind": names.RAYCLUSTER_KIND, "name": facts.name}
+    reference = {
+        "apiGroup": names.RAY_GROUP,
+        "kind": names.RAYCLUSTER_KIND,
+        "name": cluster_config.name,
+    }
     return {"controllerRef": reference, "podGroupTemplates": templates}
 
 

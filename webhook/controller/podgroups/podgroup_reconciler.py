@@ -58,7 +58,10 @@ class Subject(Struct, frozen=True):
 
 
 SCHEDULING_GROUPS: Final = Subject(
-    "scheduling groups", lambda facts: facts.gang.active, build_desired, PodGroupStore
+    "scheduling groups",
+    lambda cluster_config: cluster_config.gang.active,
+    build_desired,
+    PodGroupStore,
 )
 
 
@@ -125,18 +128,18 @@ class PodGroupReconciler:
         if key == ALL:
             await self._resync(store)
             return False
-        facts = self._known(key)
-        is_requested = facts is not None and self._subject.asked(facts)
-        if facts is None or not (is_requested or key in self._states):
+        cluster_config = self._known(key)
+        is_requested = cluster_config is not None and self._subject.asked(cluster_config)
+        if cluster_config is None or not (is_requested or key in self._states):
             self._states.pop(key, None)
             return False
         state = self._states.setdefault(key, _State())
-        inputs = facts, list_replica_names(facts, self._members)
+        inputs = cluster_config, list_replica_names(cluster_config, self._members)
         # Most events of pods change neither the configuration nor the names of replicas.
         if state.reconciled == inputs:
             return False
         state.reconciled = None
-        missing = await self._reach(store, state, facts, self._subject.desired(*inputs))
+        missing = await self._reach(store, state, cluster_config, self._subject.desired(*inputs))
         if not missing:
             state.reconciled = inputs
             if not is_requested:
@@ -145,8 +148,12 @@ class PodGroupReconciler:
 
     def _known(self, key: Key) -> RayClusterConfig | None:
         """Return a RayCluster, unless it is unmanaged or being deleted (its objects with it)."""
-        facts = self._clusters.get(*key)
-        return None if facts is None or facts.unmanaged or facts.deleting else facts
+        cluster_config = self._clusters.get(*key)
+        return (
+            None
+            if cluster_config is None or cluster_config.unmanaged or cluster_config.deleting
+            else cluster_config
+        )
 
     async def _resync(self, store: PodGroupStore) -> None:
         """List all managed objects, and reconcile the RayClusters whose objects differ from the
@@ -154,9 +161,12 @@ class PodGroupReconciler:
 
         Objects whose RayCluster does not exist are left to garbage collection.
         """
-        for facts in self._clusters:
-            if self._subject.asked(facts) and (facts.namespace, facts.name) not in self._states:
-                self.queue.add((facts.namespace, facts.name))
+        for cluster_config in self._clusters:
+            if (
+                self._subject.asked(cluster_config)
+                and (cluster_config.namespace, cluster_config.name) not in self._states
+            ):
+                self.queue.add((cluster_config.namespace, cluster_config.name))
         actual_by_key: dict[Key, Actual] = {}
         for namespace in self._observing.namespaces:
             actual_by_key |= await store.all(namespace)
@@ -171,58 +181,74 @@ class PodGroupReconciler:
                 self.queue.add(key)
 
     def _differs(self, store: PodGroupStore, key: Key, actual: Actual) -> bool:
-        facts = self._known(key)
-        if facts is None:
+        cluster_config = self._known(key)
+        if cluster_config is None:
             return key in self._states
-        desired = self._subject.desired(facts, list_replica_names(facts, self._members))
+        desired = self._subject.desired(
+            cluster_config, list_replica_names(cluster_config, self._members)
+        )
         resizable = store.resizable
         actions = decide(desired, actual, resizable=resizable, live=desired.live)
         return bool(actions) or waits(desired, actual)
 
     async def _reach(
-        self, store: PodGroupStore, state: _State, facts: RayClusterConfig, desired: Desired
+        self,
+        store: PodGroupStore,
+        state: _State,
+        cluster_config: RayClusterConfig,
+        desired: Desired,
     ) -> bool:
         """Perform actions until none is left; return whether objects are missing."""
         # Several rounds, because PodGroups follow their Workload; not endless, because another
         # program may undo each of them.
         for _ in range(_ROUNDS):
-            actual = await store.of(facts, sorted(state.names))
+            actual = await store.of(cluster_config, sorted(state.names))
             state.names &= {
                 (resource_of(seen_object), seen_object.identity.name) for seen_object in actual.all
             }
-            self._report(state, facts, tuple(foreign(desired, actual)))
-            decided = await self._decide(store, facts, desired, actual)
-            actions = await store.possible(facts, decided)
+            self._report(state, cluster_config, tuple(foreign(desired, actual)))
+            decided = await self._decide(store, cluster_config, desired, actual)
+            actions = await store.possible(cluster_config, decided)
             if not actions:
                 return bool(decided) or waits(desired, actual)
-            await self._perform(store, state, facts, actions)
+            await self._perform(store, state, cluster_config, actions)
         raise ApiError(
             "conflict",
             "the objects are changed as fast as they are put right: does another program make "
             "them too?",
         )
 
-    def _report(self, state: _State, facts: RayClusterConfig, names: tuple[str, ...]) -> None:
+    def _report(
+        self, state: _State, cluster_config: RayClusterConfig, names: tuple[str, ...]
+    ) -> None:
         if names and names != state.foreign:
             message = (
                 "%s of RayCluster %s/%s: %s exist already and are not its own; delete or rename "
                 "them"
             )
-            place = facts.namespace, facts.name
+            place = cluster_config.namespace, cluster_config.name
             _log.warning(message, self._subject.title, *place, ", ".join(names))
         state.foreign = names
 
     async def _decide(
-        self, store: PodGroupStore, facts: RayClusterConfig, desired: Desired, actual: Actual
+        self,
+        store: PodGroupStore,
+        cluster_config: RayClusterConfig,
+        desired: Desired,
+        actual: Actual,
     ) -> list[Action]:
         """Return the next actions. The head pod is only queried if an action depends on it."""
         resizable = store.resizable
         careful = decide(desired, actual, resizable=resizable, live=desired.live | desired.heads)
         bold = decide(desired, actual, resizable=resizable, live=desired.live)
-        return careful if careful == bold or await store.has_head(facts) else bold
+        return careful if careful == bold or await store.has_head(cluster_config) else bold
 
     async def _perform(
-        self, store: PodGroupStore, state: _State, facts: RayClusterConfig, actions: list[Action]
+        self,
+        store: PodGroupStore,
+        state: _State,
+        cluster_config: RayClusterConfig,
+        actions: list[Action],
     ) -> None:
         """Perform all actions. Raises ApiError: at once if the API server failed, else the first
         refusal, after all other actions.
@@ -231,7 +257,7 @@ class PodGroupReconciler:
         for action in actions:
             resource = resource_of(action.wanted if isinstance(action, Create) else action.seen)
             try:
-                await store.perform(facts, action)
+                await store.perform(cluster_config, action)
             except ApiError as error:
                 if error.reason in REFUSED:
                     # One refused object, by a quota or a policy, must not keep the others from

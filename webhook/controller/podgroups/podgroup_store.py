@@ -72,57 +72,57 @@ class PodGroupStore:
                 seen_by_cluster[place].append(read_object.seen(resource))
         return {place: _actual(seen_objects) for place, seen_objects in seen_by_cluster.items()}
 
-    async def of(self, facts: RayClusterConfig, others: Iterable[Named] = ()) -> Actual:
+    async def of(self, cluster_config: RayClusterConfig, others: Iterable[Named] = ()) -> Actual:
         """Return the managed objects of a RayCluster, and the objects of the given names."""
-        selector = ",".join(f"{key}={value}" for key, value in labels(facts.name).items())
+        selector = ",".join(f"{key}={value}" for key, value in labels(cluster_config.name).items())
         seen_by_name: dict[Named, Seen] = {}
         for resource in self.resources:
             for read_object in await self._list(
-                resource, facts.namespace, ("labelSelector", selector)
+                resource, cluster_config.namespace, ("labelSelector", selector)
             ):
                 seen_by_name[resource, read_object.metadata.name or ""] = read_object.seen(resource)
         for resource, name in others:
             if (resource, name) not in seen_by_name:
                 by_name = ("fieldSelector", f"metadata.name={name}")
-                for read_object in await self._list(resource, facts.namespace, by_name):
+                for read_object in await self._list(resource, cluster_config.namespace, by_name):
                     seen_by_name[resource, name] = read_object.seen(resource)
         return _actual(seen_by_name.values())
 
-    async def has_head(self, facts: RayClusterConfig) -> bool:
-        selector = (
-            f"{names.LABEL_CLUSTER}={facts.name},{names.LABEL_NODE_TYPE}={names.NODE_TYPE_HEAD}"
-        )
-        path = f"/api/v1/namespaces/{quote(facts.namespace)}/pods"
+    async def has_head(self, cluster_config: RayClusterConfig) -> bool:
+        selector = f"{names.LABEL_CLUSTER}={cluster_config.name},{names.LABEL_NODE_TYPE}={names.NODE_TYPE_HEAD}"
+        path = f"/api/v1/namespaces/{quote(cluster_config.namespace)}/pods"
         return bool(await list_all(self._api, path, [("labelSelector", selector)], _BARE))
 
-    async def possible(self, facts: RayClusterConfig, actions: list[Action]) -> list[Action]:
-        del facts
+    async def possible(
+        self, cluster_config: RayClusterConfig, actions: list[Action]
+    ) -> list[Action]:
+        del cluster_config
         return actions
 
-    async def perform(self, facts: RayClusterConfig, action: Action) -> None:
+    async def perform(self, cluster_config: RayClusterConfig, action: Action) -> None:
         if isinstance(action, Create):
-            path = self.path(resource_of(action.wanted), facts.namespace)
-            body = self.body(facts, action)
+            path = self.path(resource_of(action.wanted), cluster_config.namespace)
+            body = self.body(cluster_config, action)
             stored = decode_response(await self._api.create(path, body), ReadObject)
             # The API server drops a field whose feature gate is off, without an error.
             if _CONSTRAINTS in body["spec"] and not stored.spec.scheduling_constraints:
-                self._warn_of_dropped_constraint(facts, action.wanted.name)
+                self._warn_of_dropped_constraint(cluster_config, action.wanted.name)
             return
         identity = action.seen.identity
-        path = f"{self.path(resource_of(action.seen), facts.namespace)}/{quote(identity.name)}"
+        path = f"{self.path(resource_of(action.seen), cluster_config.namespace)}/{quote(identity.name)}"
         if isinstance(action, Delete):
             await self._api.delete(path, identity.uid, identity.version)
         else:
-            await self._api.patch(path, operations(action, facts.name), identity.version)
+            await self._api.patch(path, operations(action, cluster_config.name), identity.version)
 
-    def _warn_of_dropped_constraint(self, facts: RayClusterConfig, name: str) -> None:
+    def _warn_of_dropped_constraint(self, cluster_config: RayClusterConfig, name: str) -> None:
         if not self._warned:
             self._warned = True
             message = (
                 "PodGroup %s/%s: the API server dropped its topology constraint; turn on the "
                 "feature gate TopologyAwareWorkloadScheduling, or rely on the affinity of its pods"
             )
-            _log.warning(message, facts.namespace, name)
+            _log.warning(message, cluster_config.namespace, name)
 
     async def _list(self, resource: str, namespace: str, selector: Selector) -> list[ReadObject]:
         return await list_all(self._api, self.path(resource, namespace), [selector], _OBJECTS)
@@ -131,16 +131,16 @@ class PodGroupStore:
         """Return the path of a collection, in all namespaces if none is given."""
         return path_of(f"/apis/{self.group}/{self._version}", namespace, resource)
 
-    def body(self, facts: RayClusterConfig, creation: Create) -> Body:
+    def body(self, cluster_config: RayClusterConfig, creation: Create) -> Body:
         """Return a new object."""
         desired_object = creation.wanted
         if isinstance(desired_object, Workload):
-            kind, spec = "Workload", workload_spec(facts, desired_object)
+            kind, spec = "Workload", workload_spec(cluster_config, desired_object)
         else:
             spec = pod_group_spec(desired_object, creation.workload, newest=self.resizable)
             kind = "PodGroup"
         meta = {
-            **metadata(facts, desired_object.name),
+            **metadata(cluster_config, desired_object.name),
             "annotations": {names.ANNOTATION_PRIORITY_CLASS: desired_object.priority_class},
         }
         version = f"{self.group}/{self._version}"

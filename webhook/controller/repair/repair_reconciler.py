@@ -88,10 +88,10 @@ class RepairReconciler:
             await self._resync()
         elif (
             self._allowed
-            and (facts := self._clusters.get(*key)) is not None
-            and _is_repair_enabled(facts)
+            and (cluster_config := self._clusters.get(*key)) is not None
+            and _is_repair_enabled(cluster_config)
         ):
-            await self._repair(facts)
+            await self._repair(cluster_config)
         return False
 
     async def _resync(self) -> None:
@@ -99,10 +99,14 @@ class RepairReconciler:
         await self._check()
         if not self._allowed:
             return
-        cluster_configs = [facts for facts in self._clusters if _is_repair_enabled(facts)]
-        for facts in cluster_configs:
-            self.queue.add((facts.namespace, facts.name))
-        uids = {facts.uid for facts in cluster_configs}
+        cluster_configs = [
+            cluster_config
+            for cluster_config in self._clusters
+            if _is_repair_enabled(cluster_config)
+        ]
+        for cluster_config in cluster_configs:
+            self.queue.add((cluster_config.namespace, cluster_config.name))
+        uids = {cluster_config.uid for cluster_config in cluster_configs}
         for state_by_place in (self._memories, self.waiting):
             for place in [place for place in state_by_place if place[0] not in uids]:
                 del state_by_place[place]
@@ -130,52 +134,58 @@ class RepairReconciler:
             _log.info("repair is on: the policy for tenants is in force")
         self._unmet = unmet
 
-    async def _repair(self, facts: RayClusterConfig) -> None:
+    async def _repair(self, cluster_config: RayClusterConfig) -> None:
         for _ in range(_ROUNDS):
             done = False
-            groups = await self._store.groups(facts)
+            groups = await self._store.groups(cluster_config)
             for name, group in groups.items():
-                records = await self._store.records.of(facts.uid)
+                records = await self._store.records.of(cluster_config.uid)
                 group_records = {
                     group_name: record
                     for group_name, record in records.items()
                     if group_name in groups
                 }
-                done |= await self._act(facts, name, group, group_records)
+                done |= await self._act(cluster_config, name, group, group_records)
             if not done:
                 return
 
     async def _act(
-        self, facts: RayClusterConfig, name: str, group: RepairGroup, records: Records
+        self, cluster_config: RayClusterConfig, name: str, group: RepairGroup, records: Records
     ) -> bool:
         """Record and perform the plan of a group, and return whether more actions may be due at
         once.
 
         An action is performed only after its record is written. Raises ApiError.
         """
-        place = facts.uid, name
+        place = cluster_config.uid, name
         memory = self._memories.setdefault(place, Memory())
         record = records.get(name, EMPTY)
         repair_plan = plan(group, record, memory, self._limits, self._time_source.clock(), time())
-        self._say(facts, name, self.waiting.get(place, {}), repair_plan.waiting)
+        self._say(cluster_config, name, self.waiting.get(place, {}), repair_plan.waiting)
         self.waiting[place] = repair_plan.waiting
         if repair_plan.record != record:
-            await self._store.records.write(facts.uid, {**records, name: repair_plan.record})
+            await self._store.records.write(
+                cluster_config.uid, {**records, name: repair_plan.record}
+            )
         for action in repair_plan.actions:
             if action.kind != DELETE:
-                await self._perform(facts, action)
+                await self._perform(cluster_config, action)
         await self._delete(
-            facts, name, [deletion for deletion in repair_plan.actions if deletion.kind == DELETE]
+            cluster_config,
+            name,
+            [deletion for deletion in repair_plan.actions if deletion.kind == DELETE],
         )
         return any(action.kind != UNMARK for action in repair_plan.actions)
 
-    async def _delete(self, facts: RayClusterConfig, group: str, actions: Sequence[Action]) -> None:
+    async def _delete(
+        self, cluster_config: RayClusterConfig, group: str, actions: Sequence[Action]
+    ) -> None:
         """Delete pods concurrently, and report the deleted ones: KubeRay replaces a pod as soon as
         it is deleted, and the index of a replica is free once all its pods are being deleted.
         Raises ApiError.
         """
         results = await asyncio.gather(
-            *(self._perform(facts, action) for action in actions), return_exceptions=True
+            *(self._perform(cluster_config, action) for action in actions), return_exceptions=True
         )
         deleted: dict[tuple[str, str], list[str]] = {}
         for action, done in zip(actions, results, strict=True):
@@ -183,16 +193,18 @@ class RepairReconciler:
                 replica = action.host.identity.name
                 deleted.setdefault((replica, action.reason), []).append(action.host.name)
         if deleted:
-            notices = [_notice(facts, group, *key, pods) for key, pods in deleted.items()]
-            await self._record(notices, time())
+            event_requests = [
+                _notice(cluster_config, group, *key, pods) for key, pods in deleted.items()
+            ]
+            await self._record(event_requests, time())
         for error in results:
             if isinstance(error, BaseException):
                 raise error
 
-    async def _perform(self, facts: RayClusterConfig, action: Action) -> bool:
+    async def _perform(self, cluster_config: RayClusterConfig, action: Action) -> bool:
         """Perform an action, and return whether it succeeded: False on a conflict."""
         try:
-            await self._store.perform(facts, action)
+            await self._store.perform(cluster_config, action)
         except ApiError as error:
             if error.reason not in OVERTAKEN:
                 raise
@@ -203,30 +215,43 @@ class RepairReconciler:
             message = "repair: deleted pod %s/%s of %s: %s"
             host = action.host
             replica_label = f"replica {host.identity.name}"
-            _log.warning(message, facts.namespace, host.name, replica_label, reason)
+            _log.warning(message, cluster_config.namespace, host.name, replica_label, reason)
         return True
 
     def _say(
-        self, facts: RayClusterConfig, group: str, before: dict[str, str], now: dict[str, str]
+        self,
+        cluster_config: RayClusterConfig,
+        group: str,
+        before: dict[str, str],
+        now: dict[str, str],
     ) -> None:
         """Log the reason why a broken replica is not replaced, if the reason is new."""
         for replica, why in now.items():
             if before.get(replica) != why:
                 message = "repair: %s of group %s of RayCluster %s/%s is broken, and waits: %s"
-                _log.info(message, f"replica {replica}", group, facts.namespace, facts.name, why)
+                _log.info(
+                    message,
+                    f"replica {replica}",
+                    group,
+                    cluster_config.namespace,
+                    cluster_config.name,
+                    why,
+                )
 
 
-def _is_repair_enabled(facts: RayClusterConfig) -> bool:
-    return facts.repair or facts.restart
+def _is_repair_enabled(cluster_config: RayClusterConfig) -> bool:
+    return cluster_config.repair or cluster_config.restart
 
 
 def _notice(
-    facts: RayClusterConfig, group: str, replica: str, reason: str, pods: list[str]
+    cluster_config: RayClusterConfig, group: str, replica: str, reason: str, pods: list[str]
 ) -> EventRequest:
     names, replica_label = ", ".join(pods), f"replica {replica}"
     kind, message = REPLACED, f"{replica_label} is replaced, {reason}: deleted {names}"
     if reason == DUPLICATE:
         kind = DUPLICATED
         message = f"{replica_label} is complete without {names}: deleted, {reason}"
-    key = tracker.SeriesKey(facts.uid, (group, replica), kind)
-    return EventRequest(key, "Warning", facts.namespace, facts.name, message[:NOTE_MAX])
+    key = tracker.SeriesKey(cluster_config.uid, (group, replica), kind)
+    return EventRequest(
+        key, "Warning", cluster_config.namespace, cluster_config.name, message[:NOTE_MAX]
+    )

@@ -15,7 +15,7 @@ from webhook.controller.repair.plan import DELETE, MARK, Action, RepairGroup, Re
 from webhook.controller.repair.repair_records import RepairRecords
 from webhook.controller.requests import list_all
 from webhook.diagnostics.assigned_pods import is_head
-from webhook.groups.group_config import RayClusterConfig, facts_of
+from webhook.groups.group_config import RayClusterConfig, read_cluster_config
 from webhook.groups.identity import HostIdentity
 from webhook.groups.identity_labels import identity_of
 from webhook.kubeclient.client import Api
@@ -75,8 +75,8 @@ class RepairStore:
         )
         if cluster is None:
             return {}
-        facts = facts_of(cluster, ignoring=self._ignoring)
-        if facts.deleting or facts.unmanaged:
+        cluster_config = read_cluster_config(cluster, ignoring=self._ignoring)
+        if cluster_config.deleting or cluster_config.unmanaged:
             return {}
         pods = await self._pods(known)
         workers: dict[str, list[LivePod]] = {}
@@ -95,17 +95,17 @@ class RepairStore:
                     group.desired,
                     tuple(_hosts_of(workers.get(name, ()), name, hosts)),
                     head=head,
-                    repair=facts.repair,
-                    restart=facts.restart,
-                    suspended=facts.suspended or bool(group.suspend),
+                    repair=cluster_config.repair,
+                    restart=cluster_config.restart,
+                    suspended=cluster_config.suspended or bool(group.suspend),
                     leaving=group.leaving,
                 )
         return groups
 
-    async def perform(self, facts: RayClusterConfig, action: Action) -> None:
+    async def perform(self, cluster_config: RayClusterConfig, action: Action) -> None:
         """Perform an action on a pod, at the observed version."""
         host = action.host
-        path = f"/api/v1/namespaces/{quote(facts.namespace)}/pods/{quote(host.name)}"
+        path = f"/api/v1/namespaces/{quote(cluster_config.namespace)}/pods/{quote(host.name)}"
         if action.kind == DELETE:
             await self._api.delete(path, host.uid, host.version)
             return
@@ -115,14 +115,16 @@ class RepairStore:
             change |= {"op": "add", "value": mark(action.reason, host.uid)}
         await self._api.patch(path, [change], host.version)
 
-    async def _pods(self, facts: RayClusterConfig) -> list[LivePod]:
+    async def _pods(self, cluster_config: RayClusterConfig) -> list[LivePod]:
         types = f"{names.NODE_TYPE_HEAD},{names.NODE_TYPE_WORKER}"
-        selector = f"{names.LABEL_CLUSTER}={facts.name},{names.LABEL_NODE_TYPE} in ({types})"
-        path = f"/api/v1/namespaces/{quote(facts.namespace)}/pods"
+        selector = (
+            f"{names.LABEL_CLUSTER}={cluster_config.name},{names.LABEL_NODE_TYPE} in ({types})"
+        )
+        path = f"/api/v1/namespaces/{quote(cluster_config.namespace)}/pods"
         return [
             pod
             for pod in await list_all(self._api, path, [("labelSelector", selector)], PODS.codec)
-            if pod.controller is not None and pod.controller.uid == facts.uid
+            if pod.controller is not None and pod.controller.uid == cluster_config.uid
         ]
 
 
