@@ -188,12 +188,12 @@ def encode(request: AdmissionRequest[Any], answer: Answer) -> bytes:
     response = _Response(
         request.uid,
         not denied,
-        _status(request, answer) if denied else None,
+        status=_status(request, answer) if denied else None,
         # The API server refuses a patchType without a patch, and a patch without a patchType.
-        None if patch is None else "JSONPatch",
-        patch,  # msgspec encodes bytes as base64
-        _warnings(answer.warnings) if answer.warnings else None,
-        _build_audit_annotations(answer) or None,
+        patch_type=None if patch is None else "JSONPatch",
+        patch=patch,  # msgspec encodes bytes as base64
+        warnings=_warnings(answer.warnings) if answer.warnings else None,
+        audit_annotations=_build_audit_annotations(answer) or None,
     )
     return _encoder.encode(_Answered(response))
 
@@ -233,8 +233,8 @@ def _status(request: AdmissionRequest[Any], answer: Answer) -> _Status:
     )
     details = _Details(request.name or "", request.kind.group, request.kind.kind, causes)
     if last.reason == DISRUPTION:
-        return _Status("Failure", message, "TooManyRequests", TOO_MANY, details)
-    return _Status("Failure", message, "Invalid", UNPROCESSABLE, details)
+        return _Status("Failure", message, reason="TooManyRequests", code=TOO_MANY, details=details)
+    return _Status("Failure", message, reason="Invalid", code=UNPROCESSABLE, details=details)
 
 
 def _warnings(texts: Sequence[str]) -> list[str]:

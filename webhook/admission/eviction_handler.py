@@ -161,7 +161,14 @@ class EvictionHandler:
             return None
         if not 0 < group.num_of_hosts <= MAX_HOSTS:
             return None
-        return _Eviction(cluster.name, group, member.key, limit, uid, member.identity.replica)
+        return _Eviction(
+            cluster.name,
+            group,
+            key=member.key,
+            limit=limit,
+            uid=uid,
+            replica=member.identity.replica,
+        )
 
     def _refusal(self, eviction: _Eviction, seconds: float) -> str:
         """Return why an eviction is refused, or an empty text. Evictions that were allowed within

@@ -66,12 +66,12 @@ class RayPod(Struct, frozen=True, gc=False):
         return Request(
             self.cluster.name,
             self.key,
-            group.num_of_hosts,
-            group.desired,
-            request_uid,
-            ReadGroup in map(type, read),
-            self.adopted,
-            meta.name or f"{meta.generate_name or ''}*",
+            hosts=group.num_of_hosts,
+            desired=group.desired,
+            uid=request_uid,
+            read=ReadGroup in map(type, read),
+            given=self.adopted,
+            pod=meta.name or f"{meta.generate_name or ''}*",
         )
 
     def replica(self, identity: HostIdentity, holder: str, policy: Policy) -> Replica:
@@ -226,7 +226,7 @@ class PodHandler:
             return None
         key = GroupKey(namespace, cluster.uid, group_name)
         if head:
-            return RayPod(pod, cluster, HEAD_GROUP, key, HEAD_IDENTITY)
+            return RayPod(pod, cluster, group=HEAD_GROUP, key=key, carried=HEAD_IDENTITY)
         return _known_worker(pod, labels, cluster, key)
 
     def _owner(self, pod: Pod, namespace: str) -> RayClusterConfig | None:
@@ -248,7 +248,7 @@ class PodHandler:
         else:
             pod, cluster, group = known.pod, known.cluster, known.group
             pod_answer = self.patches.answer(pod, identity, cluster, group, policy, holder=holder)
-        return PodDecision(known, identity, holder, pod_answer, policy)
+        return PodDecision(known, identity, holder=holder, answer=pod_answer, policy=policy)
 
 
 def _read_deleted_identity(request: AdmissionRequest[Pod]) -> tuple[GroupKey, HostIdentity] | None:
@@ -280,10 +280,10 @@ def _known_worker(pod: Pod, labels: Strings, cluster: RayClusterConfig, key: Gro
     # Before the legacy label: KubeRay reads these back, so they may not be changed.
     carried = read_identity_labels(labels, group.num_of_hosts)
     if carried is not None:
-        return RayPod(pod, cluster, group, key, carried)
+        return RayPod(pod, cluster, group=group, key=key, carried=carried)
     adopted = _read_legacy_identity(pod, group)
     _require_label_values(labels)
-    return RayPod(pod, cluster, group, key, None, adopted)
+    return RayPod(pod, cluster, group=group, key=key, carried=None, adopted=adopted)
 
 
 def _unknown(wanted: ReadCluster) -> Cause:
@@ -301,7 +301,9 @@ def _read_legacy_identity(pod: Pod, group: WorkerGroup) -> HostIdentity | None:
     if names.LABEL_LEGACY_REPLICA_INDEX not in pod.labels:
         return None
     with suppress(Denied, msgspec.DecodeError, UnicodeDecodeError):
-        return identity_of(group.group_name, pod.labels, lambda: pod.spec, hosts, hosts)
+        return identity_of(
+            group.group_name, pod.labels, spec=lambda: pod.spec, hosts=hosts, bound=hosts
+        )
     return None
 
 

@@ -75,7 +75,7 @@ def render(findings: list[Finding]) -> Answer:
     warnings = tuple(_warning(finding) for finding in findings if finding.level != DENY)
     rules = tuple(dict.fromkeys(finding.rule for finding in findings if finding.level == DENY))
     warned = tuple(dict.fromkeys(finding.rule for finding in findings if finding.level != DENY))
-    return Answer(tuple(causes), None, warnings, rules, warned)
+    return Answer(tuple(causes), None, warnings=warnings, rules=rules, warned=warned)
 
 
 def _has_ray_owner(value: Any) -> bool:  # noqa: ANN401 - an object that may be garbage

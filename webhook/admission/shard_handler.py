@@ -138,7 +138,9 @@ class ShardHandler:
         if given and index is None:
             raise _invalid(SHARD_INDEX, given)
         identity = None if index is None else HostIdentity(index, 0, "")
-        index_request = Request(_name(request), key, 1, count, request.uid, given=identity)
+        index_request = Request(
+            _name(request), key, hosts=1, desired=count, uid=request.uid, given=identity
+        )
 
         def accept(found: Found, _: int) -> int:
             if found.index >= count and given:

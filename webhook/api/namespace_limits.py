@@ -180,7 +180,17 @@ def read_limits(limit_range: LimitRange) -> list[LimitRangeItem]:
         name = limit_range.metadata.name or ""
         if item.type == POD:
             default, request = {}, {}
-        limits.append(LimitRangeItem(name, item.type, most, least, ratio, default, request))
+        limits.append(
+            LimitRangeItem(
+                name,
+                item.type,
+                max=most,
+                min=least,
+                ratio=ratio,
+                default=default,
+                default_request=request,
+            )
+        )
     return limits
 
 

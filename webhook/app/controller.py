@@ -59,7 +59,9 @@ def build(
     components = settings.installation.components
     kinds = REPORTED if "events" in components else ()
     timing = Timing(discovery=discovery)
-    observing = Observing(api, object_cache, settings.namespaces, timing, kinds)
+    observing = Observing(
+        api, object_cache, namespaces=settings.namespaces, timing=timing, other_kinds=kinds
+    )
     namespace = own_namespace(settings.installation.namespace)
     lease = Lease(api, namespace, f"{settings.installation.name}-controller")
     # As in client-go: a container that restarts in its pod is another process.
@@ -70,11 +72,15 @@ def build(
         works.append(_pod_group_reconciler(observing, index, metrics, publishing))
     if "compute-domains" in components:
         parts["ComputeDomains"] = served = Discovery(DomainsServed(api), discovery)
-        works.append(_domain_reconciler(observing, index, metrics, publishing, served))
+        works.append(
+            _domain_reconciler(observing, index, metrics=metrics, timing=publishing, served=served)
+        )
     if "events" in components:
         works.append(_reporter(observing, object_cache, metrics, identity))
     if "repair" in components:
-        works.append(_repairer(observing, index, metrics, settings, identity))
+        works.append(
+            _repairer(observing, index, metrics=metrics, settings=settings, identity=identity)
+        )
     parts["leader"] = leader = Leader(lease, identity, works)
     metrics.expose(table.MEMBERS, lambda: len(index.members))
     metrics.expose(table.CLUSTERS, lambda: len(index.clusters))

@@ -134,7 +134,7 @@ def build(
 
     servers: dict[str, Runnable] = {"reviews": reviews, "admin": admin}
     runnables = {**servers, "review threads": threads, **keepers, **cluster.runnables}
-    return Process(runnables, (reviews, admin), drain, log, observer.flush)
+    return Process(runnables, (reviews, admin), drain=drain, log=log, flush=observer.flush)
 
 
 def _reviewers(
@@ -147,9 +147,9 @@ def _reviewers(
     policy = Policy(
         cluster.inform is None,
         pod_groups_enabled,
-        settings.affinity.apart,
-        settings.termination.drain_seconds,
-        settings.topology.zones == "on",
+        apart=settings.affinity.apart,
+        drain_seconds=settings.termination.drain_seconds,
+        zones=settings.topology.zones == "on",
         node_labels=None if settings.standalone else frozenset(settings.topology.node_labels),
         keep_nodes=settings.disruption.keep_nodes,
         raise_wait_gcs_ready=settings.startup.raise_wait_gcs_ready,
@@ -205,16 +205,18 @@ def _build_watched_cluster(settings: Settings, metrics: Metrics, seconds: float)
     if settings.validation.quotas:
         parts["quotas"] = quotas = NamespaceQuotas(api, settings.namespaces, clusters, members)
     default = settings.disruption.max_disrupted_replicas
-    evictions = EvictionHandler(clusters, members, cluster.reader, default, monotonic)
+    evictions = EvictionHandler(
+        clusters, members, reader=cluster.reader, default=default, clock=monotonic
+    )
     metrics.expose(table.EVICTIONS, lambda: evictions.counts)
     return _Cluster(
         clusters,
         members,
-        Identities(reservations),
-        reservations,
-        cluster.reader,
-        {"cluster": Connected(api, parts)},
-        {
+        identities=Identities(reservations),
+        reservations=reservations,
+        reader=cluster.reader,
+        runnables={"cluster": Connected(api, parts)},
+        conditions={
             "worker pods": cluster.pods_synced,
             "RayClusters": cluster.clusters_synced,
             "Leases": lambda: store.accepted,
@@ -223,10 +225,10 @@ def _build_watched_cluster(settings: Settings, metrics: Metrics, seconds: float)
                 for name, discovery in discoveries.items()
             },
         },
-        inform,
-        bindings,
-        evictions,
-        quotas,
+        inform=inform,
+        bindings=bindings,
+        evictions=evictions,
+        quotas=quotas,
     )
 
 

@@ -108,9 +108,9 @@ RAYCLUSTERS: Final = Kind(
 PODS: Final = Kind(
     "pods",
     "/api/v1",
-    Codec(LivePod),
-    lambda each: each.pods,
-    [("labelSelector", _RAY_PODS)],
+    codec=Codec(LivePod),
+    table=lambda each: each.pods,
+    query=[("labelSelector", _RAY_PODS)],
 )
 _BESIDE: Final[tuple[Kind[Any], ...]] = (
     Kind("events", "/api/v1", Codec(LiveEvent), lambda each: each.events, reasons=EVENTS),
@@ -298,7 +298,9 @@ class Observing:
 
         query = [*kind.query, *([("fieldSelector", fields)] if fields else ())]
         name = f"{kind.plural}-{reason}" if reason else kind.plural
-        resource = Resource(name, scope, path, kind.codec, query, kind.metadata_only)
+        resource = Resource(
+            name, scope, path=path, codec=kind.codec, query=query, metadata_only=kind.metadata_only
+        )
         watch = ListWatch(self.api, resource, _StoreAdapter(table, own), self._timing)
         self._watches.setdefault(kind.plural, []).append(watch)
 

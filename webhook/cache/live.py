@@ -185,11 +185,19 @@ class ClusterState:
             for namespace in namespaces or ("",)
         }
         self.pods: list[ListWatch[WorkerPod]] = [
-            ListWatch(api, pods_in(namespace), stores.pods, timing, time_source)
+            ListWatch(
+                api, pods_in(namespace), store=stores.pods, timing=timing, time_source=time_source
+            )
             for namespace, stores in self.stores.items()
         ]
         self.clusters: list[ListWatch[RayCluster]] = [
-            ListWatch(api, rayclusters_in(namespace), stores.clusters, timing, time_source)
+            ListWatch(
+                api,
+                rayclusters_in(namespace),
+                store=stores.clusters,
+                timing=timing,
+                time_source=time_source,
+            )
             for namespace, stores in self.stores.items()
         ]
         self.reader = LiveReader(api, self.stores)

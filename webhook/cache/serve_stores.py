@@ -70,7 +70,7 @@ def pods_in(namespace: str, labels: str = "") -> Resource[WorkerPod]:
     """Return the worker pods of a namespace, or of all if it is empty, with more `labels`."""
     selector = f"{names.LABEL_NODE_TYPE}={names.NODE_TYPE_WORKER}{labels}"
     path = path_of("/api/v1", namespace, "pods")
-    return Resource("pods", namespace, path, CODEC, [("labelSelector", selector)])
+    return Resource("pods", namespace, path=path, codec=CODEC, query=[("labelSelector", selector)])
 
 
 class _ClusterIndex:
@@ -137,4 +137,4 @@ def rayclusters_in(namespace: str, name: str = "") -> Resource[RayCluster]:
     """Return the RayClusters of a namespace, or of all if it is empty; only those of this name."""
     path = path_of(f"/apis/{names.RAY_GROUP}/v1", namespace, "rayclusters")
     query = [("fieldSelector", f"metadata.name={name}")] if name else ()
-    return Resource("rayclusters", namespace, path, _RAYCLUSTERS, query)
+    return Resource("rayclusters", namespace, path=path, codec=_RAYCLUSTERS, query=query)

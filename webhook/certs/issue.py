@@ -24,7 +24,9 @@ class Pair(NamedTuple):
 def issue_authority(name: str, days: float, now: datetime | None = None) -> Pair:
     """Return a new certificate authority (ECDSA P-256) called `name`, valid from `now`."""
     key, start, end = _new(days, now)
-    return _sign(key, name, _build_name(name), key, (start, end), ())
+    return _sign(
+        key, name, issuer=_build_name(name), issuer_key=key, period=(start, end), extensions=()
+    )
 
 
 def issue_server(
@@ -51,7 +53,14 @@ def issue_server(
         x509.AuthorityKeyIdentifier.from_issuer_public_key(issuer_key.public_key()),
     )
     # X.509 limits a common name to 64 characters; clients compare the alternative names.
-    return _sign(key, names[0][:64], issuer.subject, issuer_key, period, extensions)
+    return _sign(
+        key,
+        names[0][:64],
+        issuer=issuer.subject,
+        issuer_key=issuer_key,
+        period=period,
+        extensions=extensions,
+    )
 
 
 def _new(

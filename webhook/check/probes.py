@@ -98,7 +98,16 @@ class Probes:
             self._reads.items("deployments", "/apis/apps/v1/deployments", selector),
         )
         unread = self._reads.unread
-        return Probed(version, served, cert_manager, operators, None, None, {}, unread=unread)
+        return Probed(
+            version,
+            served,
+            cert_manager=cert_manager,
+            operators=operators,
+            mutating=None,
+            validating=None,
+            ready={},
+            unread=unread,
+        )
 
     async def all(self, now: float) -> Probed:
         probed = await self.needs()

@@ -189,10 +189,10 @@ def _check(item: Manifest, settings: RuleSettings, report: Report) -> None:
             FindingLine(
                 item.file,
                 item.line(finding.field.tokens),
-                finding.level,
-                finding.rule,
-                ".".join(filter(None, (item.within, finding.path))),
-                finding.text,
+                level=finding.level,
+                rule=finding.rule,
+                path=".".join(filter(None, (item.within, finding.path))),
+                message=finding.text,
             )
             for finding in check_file(item.kind, item.document, settings, item.duplicates)
             if finding.level != OFF and not (item.within and _is_template(finding.field.value))

@@ -152,7 +152,14 @@ def github(report: Report) -> str:
 
 def _unread(problem: ManifestError) -> FindingLine:
     """Return a problem as a finding, for formats that contain only findings."""
-    return FindingLine(problem.file, max(problem.line, 1), DENY, UNREAD, "", problem.problem)
+    return FindingLine(
+        problem.file,
+        max(problem.line, 1),
+        level=DENY,
+        rule=UNREAD,
+        path="",
+        message=problem.problem,
+    )
 
 
 def without_known(

@@ -186,9 +186,10 @@ class Leader:
         return Holding(
             self._identity,
             int(LEASE_SECONDS),
-            holding.acquire_time if mine else now,
-            now,
-            (holding.lease_transitions or 0) + (not mine and bool(holding.acquire_time)),
+            acquire_time=holding.acquire_time if mine else now,
+            renew_time=now,
+            lease_transitions=(holding.lease_transitions or 0)
+            + (not mine and bool(holding.acquire_time)),
         )
 
     async def _release(self) -> None:
@@ -201,7 +202,9 @@ class Leader:
             now = timestamp(time())
             # As client-go releases a Lease: without a holder, and with 1 s in place of 0, which is
             # invalid.
-            free = Holding("", 1, now, now, holding.lease_transitions)
+            free = Holding(
+                "", 1, acquire_time=now, renew_time=now, lease_transitions=holding.lease_transitions
+            )
             await self._lease.write(free, version, _RELEASE_SECONDS)
         except ApiError as error:
             message = "leader: Lease %s could not be released: %s (%s)"

@@ -24,7 +24,11 @@ _LIST_SECONDS: Final = 30.0
 
 async def list_all(api: Api, path: str, selection: Query, codec: Codec[T]) -> list[T]:
     """Return all objects of a list. Raises ApiError."""
-    return (await read_list(api, Resource("", "", path, codec, selection), _LIST_SECONDS))[0]
+    return (
+        await read_list(
+            api, Resource("", "", path=path, codec=codec, query=selection), _LIST_SECONDS
+        )
+    )[0]
 
 
 def timestamp(seconds: float) -> str:

@@ -127,7 +127,13 @@ class Panels:
         )
         labels, namespace = dict(identity_labels(pod)), pod.metadata.namespace or ""
         return PodStory(
-            namespace, pod.name, _phase(pod), description, labels, account, tuple(about)
+            namespace,
+            pod.name,
+            phase=_phase(pod),
+            what=description,
+            labels=labels,
+            account=account,
+            problems=tuple(about),
         )
 
     def _absent(self, title: str, *, part: bool) -> str | None:

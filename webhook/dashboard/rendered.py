@@ -137,11 +137,12 @@ class Board:
         self._entries[uid] = RenderedCluster(
             section.id,
             cluster,
-            state_of(cluster),
-            problems,
-            bool(cluster.failure) + sum(problem.level == ERROR for problem in cluster.problems),
-            "\n".join(search_words).lower(),
-            self._drawer.section(section),
+            state=state_of(cluster),
+            problems=problems,
+            errors=bool(cluster.failure)
+            + sum(problem.level == ERROR for problem in cluster.problems),
+            words="\n".join(search_words).lower(),
+            html=self._drawer.section(section),
         )
         self._changed = True
 
@@ -172,13 +173,13 @@ class Board:
         return Found(
             len(matching),
             sum(entry.errors for entry in matching),
-            sum(bool(entry.cluster.failure) for entry in matching),
-            sorted({entry.cluster.namespace for entry in self._entries.values()}),
-            dict(Counter(entry.state for entry in matching)),
-            dict(sorted(problems.items(), key=lambda item: (-item[1], item[0]))),
-            page,
-            pages,
-            sections,
+            failed=sum(bool(entry.cluster.failure) for entry in matching),
+            namespaces=sorted({entry.cluster.namespace for entry in self._entries.values()}),
+            states=dict(Counter(entry.state for entry in matching)),
+            problems=dict(sorted(problems.items(), key=lambda item: (-item[1], item[0]))),
+            page=page,
+            pages=pages,
+            shown=sections,
         )
 
     def _render_page(

@@ -163,21 +163,21 @@ def _section(
     return Section(
         key,
         cluster,
-        Query(namespace=cluster.namespace, cluster=cluster.name).address,
-        state_of(cluster),
-        _summary(cluster),
-        None if cluster.failure else _cell(f"x-{key}", cluster.head, _place(cluster), "head"),
-        tuple(_notes(cluster)),
-        cluster.problems[:problems],
-        max(0, len(cluster.problems) - problems),
-        tuple(pod_group.summary for pod_group in cluster.pod_groups)
+        href=Query(namespace=cluster.namespace, cluster=cluster.name).address,
+        state=state_of(cluster),
+        text=_summary(cluster),
+        head=None if cluster.failure else _cell(f"x-{key}", cluster.head, _place(cluster), "head"),
+        notes=tuple(_notes(cluster)),
+        problems=cluster.problems[:problems],
+        more=max(0, len(cluster.problems) - problems),
+        pod_groups=tuple(pod_group.summary for pod_group in cluster.pod_groups)
         if whole or cluster.waits
         else (),
-        tuple(
+        groups=tuple(
             _group(f"{key}-{number}", cluster, group, tuple(rows.get(number, ())))
             for number, group in enumerate(cluster.groups)
         ),
-        whole,
+        whole=whole,
     )
 
 
@@ -195,7 +195,7 @@ def _group(
         note += f"; {format_count(len(group.without_identity), 'pod')} without an identity"
     if group.disruption:
         note += f"; {group.disruption}"
-    return GroupView(key, group.name, summary, note, rows)
+    return GroupView(key, group.name, text=summary, note=note, rows=rows)
 
 
 def _rows(cluster: report.RayClusterReport) -> Iterator[Row]:
@@ -216,7 +216,9 @@ def _rows(cluster: report.RayClusterReport) -> Iterator[Row]:
                 replica_problem.brief
                 for replica_problem in wrong.get((group.name, replica.index), ())
             )
-            yield Row(number, f"{key}-{number}-{place}-{again}", replica, summary, size)
+            yield Row(
+                number, f"{key}-{number}-{place}-{again}", replica=replica, what=summary, size=size
+            )
 
 
 def _add_cells(
@@ -295,4 +297,4 @@ def _cell(cell_id: str, host: report.HostReport, place: dict[str, str], called: 
         href = f"/pod?{urlencode(parameters)}"
     elif "replica" in place:
         href = f"/host?{urlencode(place | {'host': str(host.index)})}"
-    return Cell(cell_id, host.index, host.state, label, href)
+    return Cell(cell_id, host.index, state=host.state, label=label, href=href)

@@ -303,7 +303,9 @@ def end_fault(
         remedy = f"fix the error at the end of the log of {name}"
     is_described = killed or end.reason in _NOT_STARTED
     command = describe("pod", namespace, pod_name) if is_described else log
-    return ContainerFault(cause, message, remedy, command, repeats, until)
+    return ContainerFault(
+        cause, message, remedy=remedy, command=command, repeats=repeats, until=until
+    )
 
 
 def _waiting(pod: LivePod, status: ContainerStatus, waiting: Waiting) -> ContainerFault:
@@ -321,7 +323,7 @@ def _waiting(pod: LivePod, status: ContainerStatus, waiting: Waiting) -> Contain
         command = describe(match[1].lower(), namespace, match[2])
         return ContainerFault(f"{cause} {match[2]}", message, remedy, command)
     repeats = waiting.reason == _CRASHES
-    return ContainerFault(cause, message, _TEMPLATE, command, repeats)
+    return ContainerFault(cause, message, remedy=_TEMPLATE, command=command, repeats=repeats)
 
 
 def _absent(pod: LivePod, cause: str, message: str) -> ContainerFault | None:

@@ -91,7 +91,9 @@ def conditions(cluster: report.RayClusterReport) -> tuple[ReportedCondition, ...
     since = text_of(earliest(problem.since for problem in errors))
     if errors:
         reason = "".join(part.capitalize() for part in errors[0].id.split("-"))
-        degraded = ReportedCondition(DEGRADED, "True", reason, errors[0].message, since)
+        degraded = ReportedCondition(
+            DEGRADED, "True", reason=reason, message=errors[0].message, last_transition_time=since
+        )
     elif cluster.waits:
         degraded = ReportedCondition(
             DEGRADED, "True", "ReplicaNotReady", "a replica is not complete"
@@ -108,10 +110,20 @@ def _ready(cluster: report.RayClusterReport, since: str | None) -> ReportedCondi
     if cluster.deleting:
         return ReportedCondition(READY, "False", "BeingDeleted", message)
     if complete < len(replicas):
-        return ReportedCondition(READY, "False", "ReplicasNotComplete", message, since)
+        return ReportedCondition(
+            READY,
+            "False",
+            reason="ReplicasNotComplete",
+            message=message,
+            last_transition_time=since,
+        )
     if cluster.head.state != report.READY:
         return ReportedCondition(
-            READY, "False", "HeadNotReady", f"the head is {cluster.head.state}", since
+            READY,
+            "False",
+            reason="HeadNotReady",
+            message=f"the head is {cluster.head.state}",
+            last_transition_time=since,
         )
     return ReportedCondition(READY, "True", "AllHostsReady", message)
 

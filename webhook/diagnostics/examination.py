@@ -150,19 +150,19 @@ def _problem(
     return Problem(
         diagnosis.id,
         diagnosis.level,
-        symptom.message,
-        symptom.remedy,
-        symptom.command or command,
-        diagnosis.page,
-        symptom.begin.since,
-        namespace,
-        cluster,
-        group,
-        replica if symptom.replica is None else symptom.replica,
-        symptom.hosts,
-        pods,
-        deletion_of_pods(namespace, pods) if symptom.deletes else change,
-        symptom.cause,
+        message=symptom.message,
+        remedy=symptom.remedy,
+        command=symptom.command or command,
+        page=diagnosis.page,
+        since=symptom.begin.since,
+        namespace=namespace,
+        cluster=cluster,
+        group=group,
+        replica=replica if symptom.replica is None else symptom.replica,
+        hosts=symptom.hosts,
+        pods=pods,
+        change=deletion_of_pods(namespace, pods) if symptom.deletes else change,
+        cause=symptom.cause,
     )
 
 
@@ -221,17 +221,17 @@ def report_of(
     cluster_report = report.RayClusterReport(
         cluster.namespace,
         cluster.name,
-        _host(0, cluster.heads),
-        tuple(
+        head=_host(0, cluster.heads),
+        groups=tuple(
             _group(group, wrong.get(group.name, set()), late=refused or group.name in late)
             for group in cluster.groups
         ),
-        tuple(causes(problems)),
-        cluster.cluster_config.suspended,
-        len(cluster.leaving),
-        tuple(_pod_groups(cluster)),
-        cluster.cluster_config.uid,
-        cluster.cluster_config.deleting,
+        problems=tuple(causes(problems)),
+        suspended=cluster.cluster_config.suspended,
+        leaving=len(cluster.leaving),
+        pod_groups=tuple(_pod_groups(cluster)),
+        uid=cluster.cluster_config.uid,
+        deleting=cluster.cluster_config.deleting,
         owner=f"{owner.kind}/{owner.name}" if owner else "",
         created=meta.created,
         ray_version=cluster.cluster_config.ray_version,
@@ -252,10 +252,10 @@ def _pod_groups(cluster: AssignedCluster) -> Iterator[report.PodGroupReport]:
         yield report.PodGroupReport(
             name,
             len(pods),
-            pod_group.min_count if pod_group else 0,
-            pod_group is None and cluster.objects.pod_groups.known,
-            any(pod.unscheduled for pod in pods),
-            pod_group.reason if pod_group else "",
+            needed=pod_group.min_count if pod_group else 0,
+            missing=pod_group is None and cluster.objects.pod_groups.known,
+            waits=any(pod.unscheduled for pod in pods),
+            reason=pod_group.reason if pod_group else "",
         )
 
 
@@ -276,10 +276,12 @@ def _group(group: AssignedGroup, wrong: set[int | None], *, late: bool) -> repor
     group_report = report.GroupReport(
         group.name,
         hosts,
-        group.desired,
-        tuple(replicas),
-        tuple(unidentified_pod.pod.name for unidentified_pod in group.without_identity),
-        group.cluster.cluster_config.max_disrupted,
+        desired=group.desired,
+        replicas=tuple(replicas),
+        without_identity=tuple(
+            unidentified_pod.pod.name for unidentified_pod in group.without_identity
+        ),
+        max_disrupted=group.cluster.cluster_config.max_disrupted,
     )
     if group_report.max_disrupted is None or group_report.disrupted < group_report.max_disrupted:
         return group_report
@@ -311,7 +313,9 @@ def _replica(replica: AssignedReplica, *, affected: bool) -> report.ReplicaRepor
     state: report.ReplicaState = "waits" if affected else "complete" if complete else "coming"
     if replica.group.cluster.cluster_config.deleting:
         state = report.LEAVING
-    return report.ReplicaReport(replica.index, replica.name, state, hosts, replica.newest)
+    return report.ReplicaReport(
+        replica.index, replica.name, state=state, hosts=hosts, since=replica.newest
+    )
 
 
 def _host(index: int, pods: list[LivePod]) -> report.HostReport:
@@ -319,7 +323,9 @@ def _host(index: int, pods: list[LivePod]) -> report.HostReport:
         return report.HostReport(index, report.MISSING)
     pod_names = tuple(pod.name for pod in pods)
     state = report.TWICE if len(pods) > 1 else _state(pods[0])
-    return report.HostReport(index, state, pod_names, pods[0].spec.node_name or "", pods[0].created)
+    return report.HostReport(
+        index, state, pods=pod_names, node=pods[0].spec.node_name or "", since=pods[0].created
+    )
 
 
 def _state(pod: LivePod) -> report.HostState:

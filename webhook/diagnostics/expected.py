@@ -80,7 +80,13 @@ class Expected:
     def host_names(self) -> list[Difference]:
         """Return the pods whose host name differs from the name that their peers use."""
         return [
-            Difference(pod, host, edit.name, str(edit.value), pod.spec.hostname or None)
+            Difference(
+                pod,
+                host,
+                name=edit.name,
+                expected=str(edit.value),
+                actual=pod.spec.hostname or None,
+            )
             for host, pod in _list_host_pods(self.replica)
             for edit in self._own(host)
             if type(edit) is SetField
@@ -106,7 +112,11 @@ class Expected:
                 actual = self.actual(pod, edit)
                 unset = actual is None and not is_labelled(pod.labels)
                 if actual != edit.value and not unset:
-                    differences.append(Difference(pod, host, edit.name, str(edit.value), actual))
+                    differences.append(
+                        Difference(
+                            pod, host, name=edit.name, expected=str(edit.value), actual=actual
+                        )
+                    )
                     break
         return differences
 
@@ -123,7 +133,11 @@ class Expected:
                     and actual != "localhost"
                     and _size(edit.name, actual) != _size(edit.name, str(edit.value))
                 ):
-                    differences.append(Difference(pod, host, edit.name, str(edit.value), actual))
+                    differences.append(
+                        Difference(
+                            pod, host, name=edit.name, expected=str(edit.value), actual=actual
+                        )
+                    )
                     break
         return differences
 

@@ -116,10 +116,10 @@ class PodSet(Struct, frozen=True):
         return Symptom(
             f"{who} {says}",
             remedy,
-            command or describe("pod", self.cluster.namespace, pod_names[0]),
-            Begin(earliest(times), not_before),
-            affected,
-            pod_names,
+            command=command or describe("pod", self.cluster.namespace, pod_names[0]),
+            begin=Begin(earliest(times), not_before),
+            hosts=affected,
+            pods=pod_names,
             deletes=deletes,
         )
 

@@ -412,9 +412,9 @@ def _differing(replica: AssignedReplica, found: list[Difference], why: str) -> I
         f"should be {first.expected} and is {first.shown}{suffix}: {why}",
         f"remove {first.name} from the template if it is set there, run `ray-webhook check`, and "
         f"delete the {pluralize(len(found), 'pod', 'pods')}",
-        show("pod", replica.group.cluster.namespace, first.pod.name),
-        Begin(newest(difference.pod for difference in found)),
-        tuple(difference.host for difference in found),
+        command=show("pod", replica.group.cluster.namespace, first.pod.name),
+        begin=Begin(newest(difference.pod for difference in found)),
+        hosts=tuple(difference.host for difference in found),
         pods=tuple(difference.pod.name for difference in found),
         deletes=True,
     )
@@ -488,10 +488,10 @@ def host_restarted(expected: Expected) -> Iterator[Symptom]:
         f"and the other hosts did not{_last_words(restarted_statuses.values())}",
         "if the job does not continue, restart all hosts of the replica: delete its pods. "
         "The log of the container that ended has the cause",
-        f"kubectl logs -n {cluster.namespace} {first} -c {restarted_statuses[first].name} -p",
-        Begin(earliest(map(_last_end, restarted_statuses.values())), newest(pods)),
-        tuple(sorted(which)),
-        tuple(restarted_statuses),
+        command=f"kubectl logs -n {cluster.namespace} {first} -c {restarted_statuses[first].name} -p",
+        begin=Begin(earliest(map(_last_end, restarted_statuses.values())), newest(pods)),
+        hosts=tuple(sorted(which)),
+        pods=tuple(restarted_statuses),
         change=deletion_of_pods(cluster.namespace, [pod.name for pod in pods]),
     )
 

@@ -158,7 +158,9 @@ class Tracker(Struct):
         old_notices, self.open = self.open, {}
         for series, ((cluster, problem), *other_problems) in by_series.items():
             note = _note(problem, [other_problem.replica for _, other_problem in other_problems])
-            event_request = EventRequest(series, "Warning", cluster.namespace, cluster.name, note)
+            event_request = EventRequest(
+                series, "Warning", namespace=cluster.namespace, cluster=cluster.name, note=note
+            )
             self.open[series] = event_request
             yield event_request
         existing_uids = {
@@ -213,7 +215,9 @@ class Tracker(Struct):
             note = (
                 f"all {group.hosts} hosts of replica {_describe_replica(replica)} are ready{rest}"
             )
-            yield EventRequest(series, "Normal", cluster.namespace, cluster.name, note)
+            yield EventRequest(
+                series, "Normal", namespace=cluster.namespace, cluster=cluster.name, note=note
+            )
 
     def _tallies(self, cluster: report.RayClusterReport) -> Iterator[Tally]:
         without_identity = Counter[str]()
@@ -235,10 +239,10 @@ class Tracker(Struct):
         return Tally(
             cluster.namespace,
             cluster.name,
-            group.name,
-            Counter(replica.state for replica in group.replicas),
-            without_identity,
-            min(times, default=None),
+            group=group.name,
+            replicas=Counter(replica.state for replica in group.replicas),
+            without_identity=without_identity,
+            incomplete_since=min(times, default=None),
         )
 
 

@@ -198,10 +198,10 @@ def _host_changes(live: Object, after: Object) -> Iterator[HostChange]:
         yield HostChange(
             group,
             value_name,
-            len(changed_hosts),
-            first,
-            _format_value(was) or "",
-            _format_value(will) or "",
+            hosts=len(changed_hosts),
+            first=first,
+            old=_format_value(was) or "",
+            new=_format_value(will) or "",
         )
 
 

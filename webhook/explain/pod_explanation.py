@@ -139,10 +139,10 @@ def _account(replica: AssignedReplica, host: int, pod: LivePod, policy: Policy) 
     return Account(
         replica.group.name,
         replica.index,
-        replica.name,
-        host,
-        tuple(_merge_containers(explained_edits)),
-        tuple(dict.fromkeys(remarks)),
+        name=replica.name,
+        host=host,
+        given=tuple(_merge_containers(explained_edits)),
+        remarks=tuple(dict.fromkeys(remarks)),
     )
 
 
@@ -198,7 +198,7 @@ def _explain_edit(expected: Expected, pod: LivePod, edit: Edit) -> Given | None:
             actual = None if hooks.pre_stop is None else value  # only its presence is known
         case _:
             return None
-    return Given(edit_name, value, actual, edit.why, where)
+    return Given(edit_name, value, actual=actual, why=edit.why, containers=where)
 
 
 def _hooks(pod: LivePod, name: str) -> Lifecycle:

@@ -128,7 +128,14 @@ def member_of(
     status = pod.status if isinstance(pod, WorkerPod) else None
     ready = status is not None and status.ready
     name = name_hash(key.namespace, meta.name or "")
-    return Member(key, identity, holder, bool(mark and read_mark(mark, uid)), ready, name)
+    return Member(
+        key,
+        identity,
+        holder=holder,
+        marked=bool(mark and read_mark(mark, uid)),
+        ready=ready,
+        name=name,
+    )
 
 
 def _key_of(meta: ObjectMeta, labels: Strings) -> GroupKey:

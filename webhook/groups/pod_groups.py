@@ -107,22 +107,22 @@ def build_desired(cluster_config: RayClusterConfig, taken: Occupied) -> Desired:
     return Desired(
         cluster_config.uid,
         workload,
-        tuple(
+        pod_groups=tuple(
             [
                 PodGroup(
                     name,
                     kind.template.name,
-                    kind.template.min_count,
-                    kind.priority_class,
-                    kind.replica,
-                    _topology_key(cluster_config) if kind.replica else "",
+                    min_count=kind.template.min_count,
+                    priority_class=kind.priority_class,
+                    replica=kind.replica,
+                    topology_key=_topology_key(cluster_config) if kind.replica else "",
                 )
                 for kind in kinds
                 for name in kind.pod_groups
             ]
         ),
-        frozenset(name for kind in kinds if kind.live for name in kind.pod_groups),
-        frozenset(name for kind in kinds if kind.head for name in kind.pod_groups),
+        live=frozenset(name for kind in kinds if kind.live for name in kind.pod_groups),
+        heads=frozenset(name for kind in kinds if kind.head for name in kind.pod_groups),
     )
 
 

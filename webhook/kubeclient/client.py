@@ -169,7 +169,7 @@ class Api:
         pin = {"op": "replace", "path": "/metadata/resourceVersion", "value": version}
         content = [pin, *operations] if version else operations
         headers = {"Content-Type": "application/json-patch+json"}
-        await self._answer("PATCH", path, deadline, headers, content)
+        await self._answer("PATCH", path, deadline=deadline, headers=headers, content=content)
 
     async def delete(self, path: str, uid: str, version: str, deadline: float = SECONDS) -> None:
         """Delete an object if it still has this uid and version."""
@@ -207,7 +207,9 @@ class Api:
         with _errors(f"within {deadline:g} s"):
             async with (
                 self.timeout(deadline),
-                await self._open(method, target, deadline, headers, content) as response,
+                await self._open(
+                    method, target, deadline=deadline, headers=headers, content=content
+                ) as response,
             ):
                 return await _content(response, bytes_max)
 

@@ -47,10 +47,10 @@ def access_of(configuration: Configuration) -> Access:
     return Access(
         configuration.host,
         lambda: RESTClientObject(configuration).ssl_context,
-        authorization,
-        tuple(path for path in paths if path),
-        configuration.tls_server_name or "",
-        configuration.proxy or "",
+        authorization=authorization,
+        files=tuple(path for path in paths if path),
+        tls_name=configuration.tls_server_name or "",
+        proxy=configuration.proxy or "",
     )
 
 

@@ -116,7 +116,9 @@ class LeaseStore:
         """
         group, name = key.group, name_of(key)
         uid = group.cluster_uid if isinstance(group, GroupKey) else ""
-        content = _Content(group.namespace, cluster, uid, group.group, key.block, table)
+        content = _Content(
+            group.namespace, cluster, uid=uid, group=group.group, block=key.block, entries=table
+        )
         annotation = _encode(content).decode()
         if len(annotation) > BYTES_MAX:
             raise Denied(Cause(FORBIDDEN, _too_large(key, len(annotation)), ""))
@@ -228,7 +230,9 @@ class LeaseStore:
     async def _pages(self, label: str) -> AsyncIterator[list[ObjectMeta]]:
         """Yield the pages of Leases with a label; a table has up to BYTES_MAX bytes."""
         selector = [("labelSelector", f"{label}=true")]
-        resource = Resource("leases", self._namespace, self._path, _OBJECTS, selector)
+        resource = Resource(
+            "leases", self._namespace, path=self._path, codec=_OBJECTS, query=selector
+        )
         async for meta, page in pages(self._api, resource, _LIST_SECONDS, _PAGE_LEASES):
             check_complete(meta)
             yield [lease.metadata for lease in page]

@@ -117,7 +117,17 @@ class Log:
         """Write an event with its level (`info`, `warning`, `error`). Long texts are shortened."""
         short_message, trace = shorten(message, _MESSAGE), shorten(trace, _TRACE)
         self.write(
-            [LogEvent(timestamp(time()), level, self._process, event, short_message, status, trace)]
+            [
+                LogEvent(
+                    timestamp(time()),
+                    level,
+                    process=self._process,
+                    event=event,
+                    message=short_message,
+                    status=status,
+                    trace=trace,
+                )
+            ]
         )
 
 

@@ -112,7 +112,7 @@ def _documents(name: str, before: int, text: str) -> Iterator[Manifest]:
             converter = Converter(name, before)
             value = converter.value(node)
             yield from _expand_document(
-                Manifest(name, value, node, before, (*converter.duplicates,))
+                Manifest(name, value, node=node, before=before, duplicates=(*converter.duplicates,))
             )
     except yaml.YAMLError as error:
         line, problem = problem_of(text, error)
@@ -204,10 +204,10 @@ def _parse_ray_object(part: Manifest, node: ScalarNode) -> Iterator[Manifest]:
             part.file,
             value,
             # Only the lines of a literal block are lines of the file.
-            inner if block else None,
-            before,
-            (*converter.duplicates,),
-            part.within,
+            node=inner if block else None,
+            before=before,
+            duplicates=(*converter.duplicates,),
+            within=part.within,
         )
 
 
@@ -223,4 +223,11 @@ def _part(found: Manifest, tokens: tuple[str | int, ...], value: Any) -> Manifes
         for duplicate in found.duplicates
         if duplicate.tokens[:size] == tokens and len(duplicate.tokens) > size
     )
-    return Manifest(found.file, value, node, found.before, tuple(duplicates), path_of(tokens))
+    return Manifest(
+        found.file,
+        value,
+        node=node,
+        before=found.before,
+        duplicates=tuple(duplicates),
+        within=path_of(tokens),
+    )

@@ -53,7 +53,9 @@ def load_state(
         as_cluster(manifest, owned) for manifest in manifests if manifest.kind == RAYCLUSTER_KIND
     ]
     clusters, identities = ClusterIndex(ignoring=ignoring), StandaloneIdentities(members)
-    state = Standalone(clusters, members, identities, rayclusters, [])
+    state = Standalone(
+        clusters, members, identities=identities, rayclusters=rayclusters, outdated=[]
+    )
     for cluster in rayclusters:
         clusters.put(read_cluster_config(cluster))
     _shard(clusters)

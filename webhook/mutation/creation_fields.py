@@ -47,7 +47,7 @@ def compute_domain(replica: Replica) -> list[Edit]:
         slots = replica.slots[: len(pod.spec.containers or ())]
     cluster = replica.cluster
     template = domain_name(
-        domains.scope, cluster.name, cluster.uid, replica.group_name, replica.name
+        domains.scope, cluster.name, uid=cluster.uid, group=replica.group_name, replica=replica.name
     )
     why = "the GPUs of the ComputeDomain share memory over NVLink"
     paths = tuple([slot.path for slot in slots])

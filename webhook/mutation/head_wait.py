@@ -34,7 +34,7 @@ def replica_edits(replica: Replica) -> list[Edit]:
         if amount is not None:
             why = f"what Ray's container requests, at most {most}"
             edits += (
-                SetAmount(slots[0].path, kind, resource, amount, why)
+                SetAmount(slots[0].path, kind, resource=resource, value=amount, why=why)
                 for kind in _kinds_below(wait, resource, amount)
             )
     return edits

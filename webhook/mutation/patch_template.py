@@ -127,7 +127,9 @@ class PatchCache:
         cached_group = self.groups.get(cluster.namespace, key) if is_worker else None
         if cached_group is not None and cached_group.applies(pod_input, cluster, policy):
             if cached_group.template is UNSET:
-                cached_group.template = _template(pod, identity, cluster, group, policy, holder)
+                cached_group.template = _template(
+                    pod, identity, cluster=cluster, group=group, policy=policy, holder=holder
+                )
                 self._put(cluster.namespace, key, cached_group)
             if (
                 filled := _fill_template(cached_group.template, identity, group, holder)

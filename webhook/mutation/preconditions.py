@@ -123,7 +123,9 @@ def _size(replica: Replica) -> tuple[str, str] | None:
     """Return the problem if the variables would make the pod larger than the API server's limit."""
     chips, profiles = 0 if replica.head else replica.chips, replica.cluster.profiles
     processes = len(replica.processes)
-    hosts, endpoints = count_addresses(replica.slice, replica.hosts, chips, processes, profiles)
+    hosts, endpoints = count_addresses(
+        replica.slice, replica.hosts, chips=chips, processes=processes, profiles=profiles
+    )
     containers = len(replica.slots)
     address = address_size(replica.group_name, replica.cluster.name, hosts, replica.service)
     return _excess(

@@ -273,7 +273,15 @@ def fill(slot: Slot, variables: Iterable[Variable]) -> list[SetEnv | Warn]:
 
 
 def _set(path: str, each: Variable, slot: int, after: int) -> SetEnv:
-    return SetEnv(path, each.name, each.value, each.why, slot, each.field_path, after)
+    return SetEnv(
+        path,
+        each.name,
+        value=each.value,
+        why=each.why,
+        slot=slot,
+        field_path=each.field_path,
+        after=after,
+    )
 
 
 def _over(slot: Slot, index: int, variable: Variable) -> SetEnv | Warn | None:
@@ -308,7 +316,7 @@ def _slot(path: str, container: Container, *, passing: bool) -> Slot:
     limits, requests, claims = resources.limits, resources.requests, resources.claimed
     devices = count_devices(limits, requests, partial(_count, path), claims)
     env = {variable.name: i for i, variable in enumerate(variables)}
-    return Slot(path, container, variables, env, devices, passing)
+    return Slot(path, container, variables=variables, env=env, devices=devices, passing=passing)
 
 
 def _count(path: str, key: str, amount: str | float) -> int:

@@ -334,7 +334,17 @@ class ObjectCache:
             time = still.last_transition_time if still is not None else at
             place = ObjectMeta(name=uid, namespace=meta.namespace, uid=uid)
             reason = REFUSALS["Head" in failed.reason]
-            self.events.put(uid, LiveEvent(place, about, reason, failed.message, at, time))
+            self.events.put(
+                uid,
+                LiveEvent(
+                    place,
+                    about,
+                    reason=reason,
+                    message=failed.message,
+                    first_timestamp=at,
+                    last_timestamp=time,
+                ),
+            )
 
     def _pod_changed(self, old: LivePod | None, new: LivePod | None) -> None:
         uid = (new or old or LivePod()).metadata.uid or ""

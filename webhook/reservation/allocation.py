@@ -358,7 +358,9 @@ class Replicas:
             if not name and request.hosts > 1:
                 name = _new_name(self._tables.table(block), objects, request, block)
         unconfirmed = identity is None and self.unconfirmed(index)
-        return Allocation(index, host, name, holder_of(request.uid, block), unconfirmed)
+        return Allocation(
+            index, host, name=name, holder=holder_of(request.uid, block), unconfirmed=unconfirmed
+        )
 
     def written(self, place: Allocation, now: float) -> Allocation:
         """Return a place with the next table, which has an entry for it, and no vacant ones of the

@@ -333,4 +333,4 @@ class _Alone:
 
 def standalone(members: Membership, clusters: ClusterIndex) -> Reservations:
     """Return reservations in memory, for a process that is the only one."""
-    return Reservations(MemoryStore(), _Alone(), members, clusters, inf)
+    return Reservations(MemoryStore(), _Alone(), members=members, clusters=clusters, unseen_max=inf)

@@ -297,7 +297,7 @@ def variables_too_large(cluster: ClusterSpec) -> Iterator[Fault]:
     for group in cluster.everyone:
         chips = 0 if group is cluster.head else group.count(TPU)
         hosts, endpoints = count_addresses(
-            group.slice, group.hosts, chips, group.processes, profiles
+            group.slice, group.hosts, chips=chips, processes=group.processes, profiles=profiles
         )
         # KubeRay adds an init container to workers that blocks until the head is ready
         containers = len(group.containers) + len(group.inits) + (group is not cluster.head)

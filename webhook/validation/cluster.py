@@ -76,7 +76,9 @@ class ContainerSpec(Struct):
         return self.field / "resources" / kind
 
 
-_NO_CONTAINER: Final = ContainerSpec(Field(None), "", "", {}, {}, {}, NO_DEVICES)
+_NO_CONTAINER: Final = ContainerSpec(
+    Field(None), "", image="", env={}, limits={}, requests={}, devices=NO_DEVICES
+)
 
 
 class GroupSpec(Struct):
@@ -340,7 +342,16 @@ def _group(field: Field, name: str, kueue: Kueue) -> GroupSpec:
     whole = read_slice(annotations, selector, chips, placed=placed)
     params = _strings(value.get("rayStartParams"))
     return GroupSpec(
-        field, name, params, hosts, scale, pod_field, containers, inits, devices, whole
+        field,
+        name,
+        params=params,
+        hosts=hosts,
+        scale=scale,
+        pod=pod_field,
+        containers=containers,
+        inits=inits,
+        devices=devices,
+        slice=whole,
     )
 
 
@@ -374,7 +385,9 @@ def _container(value: Mapping[str, Any], field: Field) -> ContainerSpec:
         else NO_DEVICES
     )
     name, image = _text(value.get("name")), _text(value.get("image"))
-    return ContainerSpec(field, name, image, env, limits, requests, devices)
+    return ContainerSpec(
+        field, name, image=image, env=env, limits=limits, requests=requests, devices=devices
+    )
 
 
 def _names(listed: object) -> list[str]:

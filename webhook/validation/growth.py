@@ -48,13 +48,28 @@ def read_growth(old: RayObject | None, new: RayObject, *, second: bool = False) 
     reader = TemplateReader(limits.limits, raised=new.settings.raise_wait_gcs_ready)
     templates = reader.read(new, current=old is new)
     if old is None:
-        return Growth(new, limits, templates, [], _count_objects(new, second=False))
+        return Growth(
+            new, limits, templates=templates, ending=[], counts=_count_objects(new, second=False)
+        )
     old_templates = templates if old is new else reader.read(old)
     if old is not new and not (second or _grows(old, old_templates, new, templates)):
         return None
     if second:
-        return Growth(new, limits, templates, [], _count_objects(new, second=True), second=True)
-    return Growth(new, limits, templates, _count_existing(old, old_templates, new, templates), {})
+        return Growth(
+            new,
+            limits,
+            templates=templates,
+            ending=[],
+            counts=_count_objects(new, second=True),
+            second=True,
+        )
+    return Growth(
+        new,
+        limits,
+        templates=templates,
+        ending=_count_existing(old, old_templates, new, templates),
+        counts={},
+    )
 
 
 def _read_limits(new: RayObject) -> NamespaceLimits | None:

@@ -137,12 +137,12 @@ class TemplateReader:
         return PodTemplate(
             group.field,
             group.name,
-            amounts,
-            hosts,
-            least * hosts,
-            max(least, most) * hosts,
-            least_name,
-            most_name,
+            amounts=amounts,
+            hosts=hosts,
+            least=least * hosts,
+            most=max(least, most) * hosts,
+            least_name=least_name,
+            most_name=most_name,
         )
 
     def _worker_amounts(self, spec: Field) -> PodAmounts:
@@ -247,7 +247,9 @@ def _containers(spec: dict[str, Any], name: str) -> Iterator[ContainerAmounts]:
             requests = thousandths(resources.get("requests"))
             limits = thousandths(resources.get("limits"))
             is_sidecar = init and entry.get("restartPolicy") == ALWAYS
-            yield ContainerAmounts(str(entry.get("name")), requests, limits, init, is_sidecar)
+            yield ContainerAmounts(
+                str(entry.get("name")), requests, limits=limits, init=init, lasting=is_sidecar
+            )
 
 
 def _crosses_namespaces(affinity: dict[str, Any]) -> bool:

@@ -179,7 +179,7 @@ def _shortfalls(
                 left = free[name] - previous_amount
                 first[name] = ((index, max(left, 0) // amount), template)
     return sorted(
-        _Shortfall(position, name, needed[name], free[name], template)
+        _Shortfall(position, name, needed=needed[name], free=free[name], template=template)
         for name, (position, template) in first.items()
     )
 

@@ -83,12 +83,12 @@ class Rule(Struct, Generic[T], frozen=True):
 def deny(check: Check[T], *functions: str, by: str = "", since: KubeRay = ALWAYS) -> Rule[T]:
     """Return a rule, named like its function, that denies unless settings override this."""
     refused_by = by or (KUBERAY if functions else NO_ONE_ELSE)
-    return Rule(_name(check), DENY, check, since, refused_by, functions)
+    return Rule(_name(check), DENY, check=check, since=since, by=refused_by, functions=functions)
 
 
 def warn(check: Check[T], *, by: str = NO_ONE_ELSE) -> Rule[T]:
     """Return a rule, named like its function, that warns unless settings override this."""
-    return Rule(_name(check), WARN, check, ALWAYS, by)
+    return Rule(_name(check), WARN, check=check, since=ALWAYS, by=by)
 
 
 def _name(check: Check[T]) -> str:
@@ -103,7 +103,7 @@ def _family(name: str, text: str) -> Rule[RayObject]:
         return ray_object.faults_of(name)
 
     check.__doc__ = text
-    return Rule(name, DENY, check, ALWAYS, API_SERVER)
+    return Rule(name, DENY, check=check, since=ALWAYS, by=API_SERVER)
 
 
 DECODING_RULES: Final = (deny(decoding.value_not_decodable, by=KUBERAY),)

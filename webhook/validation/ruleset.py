@@ -302,7 +302,13 @@ def _run(rules: Iterable[Rule[T]], view: T, settings: RuleSettings) -> Iterator[
                     # KubeRay of an unknown release may accept the value.
                     fault_level = WARN if fault.doubtful or checked is None else level
                     message = fault.message[:MESSAGE_MAX]
-                    yield Finding(rule.id, fault_level, fault.field, message, fault.reason)
+                    yield Finding(
+                        rule.id,
+                        fault_level,
+                        field=fault.field,
+                        message=message,
+                        reason=fault.reason,
+                    )
 
 
 def _only_stopping(finding: Finding) -> Finding:
@@ -311,7 +317,9 @@ def _only_stopping(finding: Finding) -> Finding:
 
 
 def _downgrade_to_warning(finding: Finding) -> Finding:
-    return Finding(finding.rule, WARN, finding.field, finding.message, finding.reason)
+    return Finding(
+        finding.rule, WARN, field=finding.field, message=finding.message, reason=finding.reason
+    )
 
 
 def _sort_findings(findings: Iterable[Finding]) -> list[Finding]:

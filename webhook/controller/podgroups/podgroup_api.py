@@ -88,12 +88,12 @@ class ReadObject(Struct):
         return SeenPodGroup(
             identity,
             _count(self.spec.scheduling_policy),
-            (self.metadata.annotations or {}).get(
+            priority_class=(self.metadata.annotations or {}).get(
                 names.ANNOTATION_PRIORITY_CLASS, self.spec.priority_class_name
             ),
-            reference.workload_name,
-            reference.template_name or reference.pod_group_template_name,
-            finalizers.index(names.FINALIZER_POD_GROUP)
+            workload=reference.workload_name,
+            template=reference.template_name or reference.pod_group_template_name,
+            protection=finalizers.index(names.FINALIZER_POD_GROUP)
             if names.FINALIZER_POD_GROUP in finalizers
             else None,
         )
@@ -197,9 +197,9 @@ def _identity(meta: ObjectMeta) -> Identity:
     return Identity(
         meta.name or "",
         meta.uid or "",
-        meta.resource_version,
-        controller.uid,
-        meta.deletion_timestamp is not None,
-        labels(controller.name).items() <= object_labels.items(),
-        object_labels,
+        version=meta.resource_version,
+        controller=controller.uid,
+        deleting=meta.deletion_timestamp is not None,
+        labelled=labels(controller.name).items() <= object_labels.items(),
+        labels=object_labels,
     )

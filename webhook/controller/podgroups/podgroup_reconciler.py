@@ -104,10 +104,10 @@ class PodGroupReconciler:
         self.queue = WorkQueue(
             subject.title,
             self._reconcile,
-            lambda: self._store is not None and observing.synced,
-            timing,
-            time_source,
-            _WORKERS,
+            ready=lambda: self._store is not None and observing.synced,
+            timing=timing,
+            time_source=time_source,
+            workers=_WORKERS,
         )
         index.subscribe(self.queue)
 

@@ -162,19 +162,19 @@ def plan(
         group = replace(
             group, pods=tuple(pod for pod in group.pods if pod.uid not in duplicate_uids)
         )
-        repair_plan = plan(group, record, memory, limits, now, date)
+        repair_plan = plan(group, record, memory=memory, limits=limits, now=now, date=date)
         # An extra pod is no reason to replace the replica, which is complete without it.
         return replace(repair_plan, actions=[*extra, *repair_plan.actions])
     replicas = _replicas(group.pods)
     record = _update_record(record, replicas, date)
-    broken = _broken(group, record, replicas, memory, now)
+    broken = _broken(group, record, replicas=replicas, memory=memory, now=now)
     # One replica at a time: identities are free again only once all of its pods are being deleted.
     if record.going or _leaving(record, replicas):
         waiting = {name: GOING for name in broken if name not in record.going}
         return Plan(record, _actions(record, replicas), waiting)
     record = replace(record, whole={**record.whole, **_whole(group, record, replicas)})
     ripe = [name for name in broken if now - memory.broken[name] >= limits.wait]
-    hold = broken and _hold(group, record, memory, limits, now, date)
+    hold = broken and _hold(group, record, memory=memory, limits=limits, now=now, date=date)
     if hold or not ripe:
         return Plan(record, _actions(record, replicas), dict.fromkeys(broken, hold or TOO_NEW))
     # An incomplete replica may still be filled by pods of another replica that is deleted first.

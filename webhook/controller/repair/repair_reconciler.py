@@ -73,7 +73,9 @@ class RepairReconciler:
         self._check_at = -inf
         self._allowed = False
         self._unmet = ""
-        self.queue = WorkQueue("repair", self._reconcile, synced, TIMING, self._time_source)
+        self.queue = WorkQueue(
+            "repair", self._reconcile, ready=synced, timing=TIMING, time_source=self._time_source
+        )
 
     async def run(self) -> None:
         """Reconcile until cancelled, with records that are read again and an empty memory: a broken
@@ -160,7 +162,14 @@ class RepairReconciler:
         place = cluster_config.uid, name
         memory = self._memories.setdefault(place, Memory())
         record = records.get(name, EMPTY)
-        repair_plan = plan(group, record, memory, self._limits, self._time_source.clock(), time())
+        repair_plan = plan(
+            group,
+            record,
+            memory=memory,
+            limits=self._limits,
+            now=self._time_source.clock(),
+            date=time(),
+        )
         self._say(cluster_config, name, self.waiting.get(place, {}), repair_plan.waiting)
         self.waiting[place] = repair_plan.waiting
         if repair_plan.record != record:
@@ -253,5 +262,9 @@ def _notice(
         message = f"{replica_label} is complete without {names}: deleted, {reason}"
     key = tracker.SeriesKey(cluster_config.uid, (group, replica), kind)
     return EventRequest(
-        key, "Warning", cluster_config.namespace, cluster_config.name, message[:NOTE_MAX]
+        key,
+        "Warning",
+        namespace=cluster_config.namespace,
+        cluster=cluster_config.name,
+        note=message[:NOTE_MAX],
     )
