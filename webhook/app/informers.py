@@ -9,9 +9,10 @@ from typing import Any
 
 from webhook.app.runtime import Runnable
 from webhook.cache.informer import ListWatch
-from webhook.kubeclient.access import NAMESPACE_FILE, Load, load_of
+from webhook.kubeclient.access import NAMESPACE_FILE, Load
 from webhook.kubeclient.client import Api
 from webhook.kubeclient.errors import ConfigurationError
+from webhook.kubeclient.locations import load_of
 from webhook.metrics import table
 from webhook.metrics.collector import Metrics
 

@@ -16,10 +16,10 @@ from webhook.cache.cluster_cache import read_cluster
 from webhook.cache.state_files import Stated, is_of_state, objects_in, read_state_metadata
 from webhook.cli.files import certain
 from webhook.cli.missing_pods import read_forecasts, set_forecasts
-from webhook.kubeclient.access import load_of, locate, namespace_of
 from webhook.kubeclient.client import Api
 from webhook.kubeclient.discovery import KubernetesRelease
 from webhook.kubeclient.errors import ApiError
+from webhook.kubeclient.locations import load_of, locate, namespace_of
 from webhook.manifest.reader import Manifest
 from webhook.manifest.yaml_values import ManifestError
 from webhook.objects.object_cache import ObjectCache

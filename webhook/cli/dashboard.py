@@ -13,8 +13,8 @@ from webhook.cache.cluster_cache import probe
 from webhook.cli.connection import advising, place_of, state_in
 from webhook.cli.parsing import add_connection, add_ignoring, add_state, number
 from webhook.cli.process import settle
-from webhook.kubeclient.access import load_of
 from webhook.kubeclient.client import Api
+from webhook.kubeclient.locations import load_of
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
