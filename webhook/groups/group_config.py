@@ -130,7 +130,15 @@ def read_cluster_config(cluster: RayCluster, *, ignoring: bool = True) -> RayClu
         profiles_problem=PROFILES.fault(chosen),
         head=HeadGroup(_drop_containers(cluster.spec.head_group_spec.template)),
         suspended=bool(cluster.spec.suspend),
-        gang=read_gang(cluster),
+        gang=read_gang(
+            annotations,
+            meta.labels or {},
+            [
+                cluster.spec.head_group_spec.template.spec,
+                *(group.template.spec for group in cluster.groups),
+            ],
+            autoscaling=bool(cluster.spec.enable_in_tree_autoscaling),
+        ),
         domains=read_domains(cluster),
         node_labels=tuple(read_pairs(NODE_LABELS.read(annotations))),
         resizable=read_ippr(annotations.get(names.ANNOTATION_IPPR, "")),

@@ -5,6 +5,7 @@ See docs/contributing/decisions/0016-pod-groups.md.
 """
 
 import re
+from collections.abc import Sequence
 from hashlib import blake2b
 from typing import Final
 
@@ -12,7 +13,7 @@ from msgspec import Struct
 
 from webhook.api import names
 from webhook.api.formats import DNS_LABEL_MAX, is_dns_label
-from webhook.api.objects import RayCluster, TemplateSpec
+from webhook.api.objects import Strings, TemplateSpec
 from webhook.groups.annotations import CLUSTER, REPLICA, SCHEDULING_GROUP, WORKER_GROUP
 from webhook.groups.naming import is_suffix
 
@@ -44,33 +45,36 @@ class Gang(Struct, frozen=True, gc=False):
 NO_GANG: Final = Gang()
 
 
-def read_gang(cluster: RayCluster) -> Gang:
-    """Return the gang scheduling of a RayCluster by its annotation."""
-    granularity = SCHEDULING_GROUP.read(cluster.metadata.annotations or {})
-    return Gang(granularity, _unmet(cluster, granularity)) if granularity else NO_GANG
+def read_gang(
+    annotations: Strings, labels: Strings, templates: Sequence[TemplateSpec], *, autoscaling: bool
+) -> Gang:
+    """Return the gang scheduling of a RayCluster by its annotation; `templates` are those of the
+    head and of the worker groups.
+    """
+    granularity = SCHEDULING_GROUP.read(annotations)
+    if not granularity:
+        return NO_GANG
+    return Gang(granularity, _unmet(granularity, labels, templates, autoscaling=autoscaling))
 
 
-def _unmet(cluster: RayCluster, granularity: str) -> str:
+def _unmet(
+    granularity: str, labels: Strings, templates: Sequence[TemplateSpec], *, autoscaling: bool
+) -> str:
     """Return the unmet precondition for grouping the pods of a RayCluster, short enough for a
     warning; empty if there is none.
     """
-    labels = cluster.metadata.labels or {}
     if problem := SCHEDULING_GROUP.problem(granularity):
         return problem
     # A pod is in one PodGroup, and `spec.schedulingGroup` cannot be changed after creation.
     for label in (names.LABEL_GANG, *names.OTHER_SCHEDULER_LABELS):
         if label in labels:
             return f"label {label} selects another pod group; remove it or the annotation"
-    templates = [
-        cluster.spec.head_group_spec.template.spec,
-        *(group.template.spec for group in cluster.groups),
-    ]
     for template in templates:
         if problem := find_incompatible_field(
             template.scheduler_name, template.eviction_responders
         ):
             return f"{problem}; remove it or the annotation"
-    if cluster.spec.enable_in_tree_autoscaling and granularity == CLUSTER:
+    if autoscaling and granularity == CLUSTER:
         return f"autoscaling changes the number of pods; use {WORKER_GROUP} or {REPLICA}"
     if (
         granularity == CLUSTER

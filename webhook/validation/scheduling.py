@@ -7,15 +7,7 @@ from typing import Final
 
 from webhook.api import names
 from webhook.api.formats import shorten
-from webhook.api.objects import (
-    HeadGroup,
-    ObjectMeta,
-    RayCluster,
-    RayClusterSpec,
-    Template,
-    TemplateSpec,
-    WorkerGroup,
-)
+from webhook.api.objects import TemplateSpec
 from webhook.api.review import FORBIDDEN, NOT_SUPPORTED, REQUIRED
 from webhook.groups.annotations import (
     CLUSTER,
@@ -139,18 +131,16 @@ def _gang(cluster: ClusterSpec) -> Gang:
     """Return the gang that pod mutation derives from the same object."""
     if names.ANNOTATION_SCHEDULING_GROUP not in cluster.annotations:
         return NO_GANG
-    groups = [WorkerGroup(group.name, template=_template(group)) for group in cluster.groups]
-    head = HeadGroup(_template(cluster.head))
-    spec = RayClusterSpec(head, cluster.autoscaling, worker_group_specs=groups)
-    meta = ObjectMeta(labels=cluster.labels, annotations=cluster.annotations)
-    return read_gang(RayCluster(meta, spec))
+    templates = [_template(group) for group in cluster.everyone]
+    return read_gang(
+        cluster.annotations, cluster.labels, templates, autoscaling=cluster.autoscaling
+    )
 
 
-def _template(group: GroupSpec) -> Template:
+def _template(group: GroupSpec) -> TemplateSpec:
     pod = group.pod
     priority, scheduler = (pod / name for name in ("priorityClassName", "schedulerName"))
-    spec = TemplateSpec(priority.text, scheduler.text, (pod / "evictionResponders").value)
-    return Template(spec)
+    return TemplateSpec(priority.text, scheduler.text, (pod / "evictionResponders").value)
 
 
 def _annotation(cluster: ClusterSpec) -> Field:
