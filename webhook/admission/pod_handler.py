@@ -154,14 +154,16 @@ class PodHandler:
             if cluster is None:  # the denial does not depend on a RayCluster that may have changed
                 raise
             return ReadCluster(cluster.namespace, cluster.name, cluster.uid)
-        if placed is None:
-            return ALLOWED
-        if isinstance(placed, PodDecision):
-            return placed.located
-        # A live list did not contain it either, so no later read of this review would.
-        if isinstance(placed, ReadCluster) and read:
-            raise Denied(_unknown(placed))
-        return placed
+        match placed:
+            case None:
+                return ALLOWED
+            case PodDecision():
+                return placed.located
+            # A live list did not contain it either, so no later read of this review would.
+            case ReadCluster() if read:
+                raise Denied(_unknown(placed))
+            case _:
+                return placed
 
     async def place(
         self,
@@ -247,7 +249,9 @@ class PodHandler:
             pod_answer = answer(known.replica(identity, holder, policy), identity.host)
         else:
             pod, cluster, group = known.pod, known.cluster, known.group
-            pod_answer = self.patches.answer(pod, identity, cluster, group, policy, holder=holder)
+            pod_answer = self.patches.answer(
+                pod, identity, cluster, group=group, policy=policy, holder=holder
+            )
         return PodDecision(known, identity, holder=holder, answer=pod_answer, policy=policy)
 
 

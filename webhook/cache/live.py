@@ -21,7 +21,13 @@ from webhook.groups.group_config import ClusterIndex
 from webhook.groups.identity import GroupKey, Key
 from webhook.groups.identity_index import Membership
 from webhook.groups.identity_labels import WorkerPod
-from webhook.groups.required_reads import SILENCE_SECONDS, Read, ReadClusters, ReadGroup
+from webhook.groups.required_reads import (
+    SILENCE_SECONDS,
+    Read,
+    ReadCluster,
+    ReadClusters,
+    ReadGroup,
+)
 from webhook.kubeclient.client import Api
 from webhook.kubeclient.errors import ApiError
 from webhook.kubeclient.timeouts import Clock, Timing
@@ -73,14 +79,14 @@ class LiveReader:
         """Read a RayCluster, a group with its RayCluster, or all RayClusters of a namespace;
         objects that do not exist are removed from the stores. Raises ClusterUnreadable.
         """
-        if isinstance(what, ReadGroup):
-            reading = partial(self._group, what.cluster, what.key)
-            await self._join(what, what.key.namespace, reading)
-        elif isinstance(what, ReadClusters):
-            await self._join(what, what.namespace, partial(self._clusters, what.namespace))
-        else:
-            reading = partial(self._cluster, what.name, what.namespace)
-            await self._join((what.namespace, what.name), what.namespace, reading)
+        match what:
+            case ReadGroup(cluster, key):
+                await self._join(what, key.namespace, partial(self._group, cluster, key))
+            case ReadClusters(namespace):
+                await self._join(what, namespace, partial(self._clusters, namespace))
+            case ReadCluster(namespace, name):
+                reading = partial(self._cluster, name, namespace)
+                await self._join((namespace, name), namespace, reading)
 
     async def relist(self, key: Key, cluster: str) -> None:
         """Read the pods of a worker group, or the RayClusters of a shard group. Raises
