@@ -5,6 +5,7 @@ See docs/contributing/decisions/0003-list-and-watch.md.
 """
 
 import logging
+from contextlib import aclosing
 from math import inf
 from typing import Any, Final, Generic, TypeVar
 
@@ -114,22 +115,23 @@ class ListWatch(Generic[T]):
         version = ""
         timing = self._timing
         list_pages = pages(self._api, self.resource, timing.page_deadline, timing.page_items)
-        async for meta, items in list_pages:
-            self.counters.unreadable += len(meta.unreadable)
-            # The first page: all pages of a list are of its version.
-            if not version:
-                version = meta.resource_version
+        async with aclosing(list_pages) as portions:
+            async for meta, items in portions:
+                self.counters.unreadable += len(meta.unreadable)
+                # The first page: all pages of a list are of its version.
                 if not version:
-                    raise ApiError(
-                        "garbled",
-                        "the API server sent a list without a resourceVersion: is a proxy in "
-                        "between?",
-                    )
-                self._store.begin(number(version))
-            for uid in meta.unreadable:
-                self._store.keep(uid)
-            for item in items:
-                self._store.item(item)
+                    version = meta.resource_version
+                    if not version:
+                        raise ApiError(
+                            "garbled",
+                            "the API server sent a list without a resourceVersion: is a proxy in "
+                            "between?",
+                        )
+                    self._store.begin(number(version))
+                for uid in meta.unreadable:
+                    self._store.keep(uid)
+                for item in items:
+                    self._store.item(item)
         # The API server's time is unknown before the first response, so it is computed after the
         # list.
         server_time = self._time_source.server_time() - (self._clock() - begun)

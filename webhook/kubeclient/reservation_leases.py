@@ -5,7 +5,8 @@ group.
 import asyncio
 import logging
 import random
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import aclosing
 from hashlib import blake2b
 from typing import Final
 
@@ -173,13 +174,14 @@ class LeaseStore:
         """
         unreadable: set[_State] = set()
         clusters: dict[str, _ListedClusters | None] = {}
-        async for page in self._pages(names.LABEL_RESERVATIONS):
-            tables = await self._read_tables(page, unreadable)
-            for namespace, listed in tables.items():
-                if namespace not in clusters:
-                    clusters[namespace] = await self._list_clusters(namespace)
-                if (namespace_clusters := clusters[namespace]) is not None:
-                    await self._clean_up(namespace, listed, namespace_clusters)
+        async with aclosing(self._pages(names.LABEL_RESERVATIONS)) as lease_pages:
+            async for page in lease_pages:
+                tables = await self._read_tables(page, unreadable)
+                for namespace, listed in tables.items():
+                    if namespace not in clusters:
+                        clusters[namespace] = await self._list_clusters(namespace)
+                    if (namespace_clusters := clusters[namespace]) is not None:
+                        await self._clean_up(namespace, listed, namespace_clusters)
         self._unreadable = unreadable
 
     async def _read_tables(
@@ -217,25 +219,28 @@ class LeaseStore:
         path = path_of(f"/apis/{names.RAY_GROUP}/v1", namespace, "rayclusters")
         rays = Resource("rayclusters", namespace, path, _OBJECTS, metadata_only=True)
         try:
-            async for meta, page in pages(self._api, rays, _LIST_SECONDS):
-                check_complete(meta)
-                for cluster in page:
-                    listed.uids.add(cluster.metadata.uid)
-                    listed.groups.add(SHARD_GROUP.read(cluster.metadata.annotations or {}))
+            async with aclosing(pages(self._api, rays, _LIST_SECONDS)) as portions:
+                async for meta, page in portions:
+                    check_complete(meta)
+                    for cluster in page:
+                        listed.uids.add(cluster.metadata.uid)
+                        listed.groups.add(SHARD_GROUP.read(cluster.metadata.annotations or {}))
         except ApiError as error:
             _log.warning(_NOT_SWEPT, namespace, error)
             return None
         return listed
 
-    async def _pages(self, label: str) -> AsyncIterator[list[ObjectMeta]]:
+    async def _pages(self, label: str) -> AsyncGenerator[list[ObjectMeta]]:
         """Yield the pages of Leases with a label; a table has up to BYTES_MAX bytes."""
         selector = [("labelSelector", f"{label}=true")]
         resource = Resource(
             "leases", self._namespace, path=self._path, codec=_OBJECTS, query=selector
         )
-        async for meta, page in pages(self._api, resource, _LIST_SECONDS, _PAGE_LEASES):
-            check_complete(meta)
-            yield [lease.metadata for lease in page]
+        lease_pages = pages(self._api, resource, _LIST_SECONDS, _PAGE_LEASES)
+        async with aclosing(lease_pages) as portions:
+            async for meta, page in portions:
+                check_complete(meta)
+                yield [lease.metadata for lease in page]
 
     async def _delete(self, meta: ObjectMeta) -> None:
         try:

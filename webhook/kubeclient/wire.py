@@ -1,7 +1,8 @@
 """Lists of any resource, and the decoders of their pages and of the events of a watch."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncGenerator, Iterator
+from contextlib import aclosing
 from typing import Any, Final, Generic, Protocol, TypeVar
 from urllib.parse import quote
 
@@ -184,10 +185,11 @@ PAGES_MAX: Final = 10_000
 
 async def pages(
     api: Api, resource: Resource[T], deadline: float, limit: int = PAGE_ITEMS
-) -> AsyncIterator[tuple[ListMeta, list[T]]]:
+) -> AsyncGenerator[tuple[ListMeta, list[T]]]:
     """Yield the objects of a list in portions, from pages of up to `limit` objects. After a page
     that is too large, the next ones have half as many. Between two portions, other tasks run.
-    Raises ApiError, also for a list of more than PAGES_MAX pages.
+    Raises ApiError, also for a list of more than PAGES_MAX pages. Callers use `aclosing`: their
+    errors leave the list before its end.
     """
     continuation: Query = ()
     accept = LIST_METADATA if resource.metadata_only else JSON
@@ -195,7 +197,9 @@ async def pages(
         query = [*resource.query, ("limit", str(limit)), *continuation]
         try:
             bytes_max = PAGE_BYTES if limit > 1 else LINE_BYTES
-            body = await api.get(resource.path, query, deadline, accept, bytes_max)
+            body = await api.get(
+                resource.path, query, deadline=deadline, accept=accept, bytes_max=bytes_max
+            )
         except ApiError as error:
             if error.reason != "large" or limit == 1:
                 raise
@@ -220,8 +224,11 @@ async def read_list(
     objects: list[T] = []
     version, size = "", 0
     try:
-        async with api.timeout(deadline):
-            async for meta, items in pages(api, resource, deadline):
+        async with (
+            api.timeout(deadline),
+            aclosing(pages(api, resource, deadline)) as portions,
+        ):
+            async for meta, items in portions:
                 if not partial:
                     check_complete(meta)
                 version = version or meta.resource_version
