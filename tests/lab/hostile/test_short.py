@@ -14,7 +14,8 @@ from tests.lab.hostile.attacks import ATTACKS
 from tests.lab.hostile.beside import STATES, beside
 
 SECONDS = "1"
-PEAK_MIB = 256
+PEAK_MIB = 320
+"""The attacks share a server, whose memory stays at the peak of `many-bodies`."""
 
 
 @pytest.fixture(scope="module")
