@@ -205,8 +205,8 @@ def _check_shard_count(
         index = read_index(cluster_config.shard_index)
         if index is not None and index >= count:
             message = (
-                f"{cluster_config.name} has index {index}, which is not below {count}: write {index + 1} or "
-                "more, or delete that RayCluster first"
+                f"{cluster_config.name} has index {index}, which is not below {count}: write "
+                f"{index + 1} or more, or delete that RayCluster first"
             )
             raise _build_denial(FORBIDDEN, SHARD_COUNT, message)
     differing = [

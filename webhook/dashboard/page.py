@@ -1,4 +1,4 @@
-"""The site: pages and data for the application, from the state of `Live`."""
+"""The site: pages and data for the application, from the state of `LiveRenderer`."""
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping
@@ -31,7 +31,7 @@ class DashboardSite:
 
     @property
     def schemas(self) -> dict[str, Any]:
-        """JSON Schemas of `Status` and `Pod`, and of the types that these refer to."""
+        """JSON Schemas of `StatusReport` and `Pod`, and of the types that these refer to."""
         schemas_by_name = build_schemas((StatusReport, PodStory), "#/components/schemas/{name}")
         pod = schemas_by_name.pop(PodStory.__name__)
         return {**schemas_by_name, "Pod": pod | {"title": "Pod"}}

@@ -233,11 +233,11 @@ def node_lost(pod_set: PodSet) -> Iterator[Symptom]:
             f"{subset.agreed('runs', 'run')} on node {node}, which is lost: "
             f"{reason if unsteady is None else _UNSTEADY}",
             "repair the node, or delete it, so that its pods are replaced",
-            [condition.since if unsteady is None else unsteady]
+            times=[condition.since if unsteady is None else unsteady]
             if condition
             else [_unready_since(pod) for pod in subset.pods if not pod.ready],
-            f"kubectl describe node {node}" if condition else "kubectl get nodes",
-            latest(pod.created for pod in subset.pods),
+            command=f"kubectl describe node {node}" if condition else "kubectl get nodes",
+            not_before=latest(pod.created for pod in subset.pods),
         )
         yield structs.replace(symptom, cause=node, until=_steady_at(condition))
 
@@ -309,9 +309,9 @@ def container_waits(pod_set: PodSet) -> Iterator[Symptom]:
         symptom = subset.symptom(
             f"{subset.agreed('does', 'do')} not run: {fault.words}",
             fault.remedy,
-            () if fault.repeats else map(_unready_since, subset.pods),
-            fault.command,
-            earliest(_times(subset, "PodScheduled")),
+            times=() if fault.repeats else map(_unready_since, subset.pods),
+            command=fault.command,
+            not_before=earliest(_times(subset, "PodScheduled")),
         )
         yield structs.replace(symptom, cause=fault.cause, until=fault.until)
 

@@ -488,7 +488,9 @@ def host_restarted(expected: Expected) -> Iterator[Symptom]:
         f"and the other hosts did not{_last_words(restarted_statuses.values())}",
         "if the job does not continue, restart all hosts of the replica: delete its pods. "
         "The log of the container that ended has the cause",
-        command=f"kubectl logs -n {cluster.namespace} {first} -c {restarted_statuses[first].name} -p",
+        command=(
+            f"kubectl logs -n {cluster.namespace} {first} -c {restarted_statuses[first].name} -p"
+        ),
         begin=Begin(earliest(map(_last_end, restarted_statuses.values())), newest(pods)),
         hosts=tuple(sorted(which)),
         pods=tuple(restarted_statuses),

@@ -52,7 +52,10 @@ class LimitedProtocol(HttpToolsProtocol):
     __slots__ = ("born", "busy", "last", "limits", "partial", "pending", "proven", "refused", "since")  # fmt: skip  # noqa: E501 - a dictionary of more than 30 names is slow
 
     def __init__(
-        self, limits: PortLimits, refused: Callable[[int, str], None], *uvicorn: Any
+        self,
+        limits: PortLimits,
+        refused: Callable[[int, str], None],
+        *uvicorn: Any,  # noqa: ANN401 - uvicorn decides the arguments
     ) -> None:
         super().__init__(*uvicorn)
         self.limits, self.refused = limits, refused

@@ -89,7 +89,10 @@ class PodGroupStore:
         return _actual(seen_by_name.values())
 
     async def has_head(self, cluster_config: RayClusterConfig) -> bool:
-        selector = f"{names.LABEL_CLUSTER}={cluster_config.name},{names.LABEL_NODE_TYPE}={names.NODE_TYPE_HEAD}"
+        selector = (
+            f"{names.LABEL_CLUSTER}={cluster_config.name},"
+            f"{names.LABEL_NODE_TYPE}={names.NODE_TYPE_HEAD}"
+        )
         path = f"/api/v1/namespaces/{quote(cluster_config.namespace)}/pods"
         return bool(await list_all(self._api, path, [("labelSelector", selector)], _BARE))
 
@@ -109,7 +112,8 @@ class PodGroupStore:
                 self._warn_of_dropped_constraint(cluster_config, action.wanted.name)
             return
         identity = action.seen.identity
-        path = f"{self.path(resource_of(action.seen), cluster_config.namespace)}/{quote(identity.name)}"
+        collection = self.path(resource_of(action.seen), cluster_config.namespace)
+        path = f"{collection}/{quote(identity.name)}"
         if isinstance(action, Delete):
             await self._api.delete(path, identity.uid, identity.version)
         else:
