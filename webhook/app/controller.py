@@ -32,7 +32,7 @@ from webhook.metrics import table
 from webhook.metrics.collector import Metrics
 from webhook.objects.object_cache import ObjectCache
 
-_STATES: Final = ("complete", "coming", "waits", "missing")
+_STATES: Final = ("complete", "creating", "degraded", "missing")
 
 _Work = Callable[[], Coroutine[None, None, None]]
 

@@ -22,10 +22,10 @@ _HOSTS: Final = {
 }
 _STATES: Final = {
     report.COMPLETE: "fine",
-    report.COMING: "info",
-    report.WAITS: "error",
+    report.CREATING: "info",
+    report.DEGRADED: "error",
     report.GONE: "error",
-    report.LEAVING: "dim",
+    report.DELETING: "dim",
 }
 _DRAWN: Final = 64
 """The maximum of hosts in a row."""
@@ -120,7 +120,7 @@ def _rows(
     if group.without_identity:
         group_problems = problems.get((group.name, None), ())
         lost = any(problem.id == "pod-without-identity" for problem in group_problems)
-        state = _state(report.WAITS) if lost else Text("none needed", style("dim"))
+        state = _state(report.DEGRADED) if lost else Text("none needed", style("dim"))
         yield Text("no identity"), "", Text(format_count(len(group.without_identity), "pod")), state
     if group.disruption:
         yield Text(group.disruption, style("dim")), "", "", ""
@@ -146,7 +146,7 @@ def _state(state: report.ReplicaState) -> Text:
 def _pod_groups(cluster: report.RayClusterReport, *, wide: bool) -> Iterator[RenderableType]:
     """Yield a line for each PodGroup that is not scheduled, or for all if `wide`."""
     for pod_group in cluster.pod_groups:
-        late = pod_group.waits or pod_group.missing or bool(pod_group.reason)
+        late = pod_group.unscheduled or pod_group.missing or bool(pod_group.reason)
         if wide or late:
             yield Text(f"  PodGroup {pod_group.summary}", style=style("warning" if late else "dim"))
 
@@ -177,7 +177,7 @@ def _what(replica: report.ReplicaReport, problems: Sequence[Problem], now: float
     """Return a summary of a replica's problems, or since when it starts."""
     shows_problems = replica.state != report.COMPLETE and replica.index is not None
     briefs = [f"{problem.brief}{_since(problem, now)}" for problem in problems if shows_problems]
-    if not briefs and replica.state == report.COMING and replica.since is not None:
+    if not briefs and replica.state == report.CREATING and replica.since is not None:
         return f"for {duration(now - replica.since)}"
     return ", ".join(briefs)
 
@@ -241,18 +241,16 @@ def _command(text: str) -> Text:
 
 def _summary(cluster_report: report.ClusterReport) -> RenderableType:
     clusters = cluster_report.clusters
-    waiting = sum(cluster.waits for cluster in clusters)
+    degraded = sum(cluster.is_degraded for cluster in clusters)
     errors = sum(problem.level == ERROR for problem in cluster_report.problems)
     if not clusters and not errors:
         return Text("no RayClusters")
     summary = format_count(len(clusters), "RayCluster") if clusters else "no RayClusters"
-    if waiting:
-        summary += f", {waiting} of them {'waits' if waiting == 1 else 'wait'}"
-    elif clusters:
-        summary += ", nothing waits"
+    if clusters:
+        summary += f", {degraded or 'none'} degraded"
     if errors:
         summary += f"; {format_count(errors, 'problem')} of the installation"
-    return Text.assemble(mark("error" if cluster_report.waits else "fine"), f" {summary}")
+    return Text.assemble(mark("error" if cluster_report.is_degraded else "fine"), f" {summary}")
 
 
 def _since(found_problem: Problem, now: float) -> str:

@@ -67,7 +67,7 @@ def run(arguments: argparse.Namespace) -> int:
         if arguments.state or arguments.output == STATE:
             raise InputError(f"--watch follows a cluster: leave out --state and -o {STATE}")
         last = with_cluster(arguments, lambda cluster: _watch(cluster, arguments))
-        return int(_chosen(last, arguments.raycluster).waits)
+        return int(_chosen(last, arguments.raycluster).is_degraded)
     state = read_state(arguments)
     cluster_report = examine(state.objects, state.now, state.unread)
     chosen = _chosen(cluster_report, arguments.raycluster)
@@ -76,7 +76,7 @@ def run(arguments: argparse.Namespace) -> int:
         sys.stdout.write(json_text(file, 1))
     else:
         _print(chosen, arguments.output)
-    return int(chosen.waits)
+    return int(chosen.is_degraded)
 
 
 async def _watch(cluster: ClusterConnection, arguments: argparse.Namespace) -> ClusterReport:

@@ -83,7 +83,7 @@ class Row(Struct, frozen=True):
 
     @property
     def affected(self) -> bool:
-        return bool(self.what) or self.replica.state in (report.WAITS, report.GONE)
+        return bool(self.what) or self.replica.state in (report.DEGRADED, report.GONE)
 
 
 class GroupView(Struct, frozen=True):
@@ -171,7 +171,7 @@ def _section(
         problems=cluster.problems[:problems],
         more=max(0, len(cluster.problems) - problems),
         pod_groups=tuple(pod_group.summary for pod_group in cluster.pod_groups)
-        if whole or cluster.waits
+        if whole or cluster.is_degraded
         else (),
         groups=tuple(
             _group(f"{key}-{number}", cluster, group, tuple(rows.get(number, ())))
@@ -236,7 +236,7 @@ def _add_cells(
 
 def state_of(cluster: report.RayClusterReport) -> str:
     """Return the state of a RayCluster: in progress if it starts or is being deleted."""
-    if cluster.waits:
+    if cluster.is_degraded:
         return DEGRADED
     if any(problem.level == WARNING for problem in cluster.problems):
         return WARNINGS

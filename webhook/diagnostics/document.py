@@ -47,7 +47,7 @@ class StatusReport(Struct, rename="camel", frozen=True):
     api_version: Literal["admission.ray.io/v1alpha1"]
     kind: Literal["RayStatus"]
     now: float
-    waits: bool
+    degraded: bool
     clusters: tuple[ClusterStatus, ...]
     problems: tuple[Problem, ...]
     unread: dict[str, str]
@@ -61,8 +61,15 @@ def document(cluster_report: report.ClusterReport) -> dict[str, Any]:
 
 def encode_report(cluster_report: report.ClusterReport) -> Iterator[bytes]:
     """Yield a report as JSON, in one chunk per RayCluster."""
-    rest = cluster_report.problems, cluster_report.unread
-    status = StatusReport(API_VERSION, KIND, cluster_report.now, cluster_report.waits, (), *rest)
+    status = StatusReport(
+        API_VERSION,
+        KIND,
+        now=cluster_report.now,
+        degraded=cluster_report.is_degraded,
+        clusters=(),
+        problems=cluster_report.problems,
+        unread=cluster_report.unread,
+    )
     begin, end = msgspec.json.encode(convert_to_json(status)).split(_NO_CLUSTERS, 1)
     yield begin + _NO_CLUSTERS[:-1]
     for number, reported_cluster in enumerate(cluster_report.clusters):
@@ -94,7 +101,7 @@ def conditions(cluster: report.RayClusterReport) -> tuple[ReportedCondition, ...
         degraded = ReportedCondition(
             DEGRADED, "True", reason=reason, message=errors[0].message, last_transition_time=since
         )
-    elif cluster.waits:
+    elif cluster.is_degraded:
         degraded = ReportedCondition(
             DEGRADED, "True", "ReplicaNotReady", "a replica is not complete"
         )

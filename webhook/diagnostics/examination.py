@@ -254,7 +254,7 @@ def _pod_groups(cluster: AssignedCluster) -> Iterator[report.PodGroupReport]:
             len(pods),
             needed=pod_group.min_count if pod_group else 0,
             missing=pod_group is None and cluster.objects.pod_groups.known,
-            waits=any(pod.unscheduled for pod in pods),
+            unscheduled=any(pod.unscheduled for pod in pods),
             reason=pod_group.reason if pod_group else "",
         )
 
@@ -268,7 +268,7 @@ def _group(group: AssignedGroup, wrong: set[int | None], *, late: bool) -> repor
         group.desired - len(replicas) - (len(group.without_identity) // hosts if hosts > 0 else 0)
     )
     empty = tuple(report.HostReport(host, report.MISSING) for host in range(hosts))
-    state: report.ReplicaState = "missing" if late else "coming"
+    state: report.ReplicaState = "missing" if late else "creating"
     replicas += [
         report.ReplicaReport(None, "", state, empty)
         for _ in range(min(lacking, _ABSENT // max(1, hosts)))
@@ -310,9 +310,9 @@ def _replica(replica: AssignedReplica, *, affected: bool) -> report.ReplicaRepor
         if host in replica.pods or host < replica.group.hosts
     )
     complete = all(host.state == report.READY for host in hosts)
-    state: report.ReplicaState = "waits" if affected else "complete" if complete else "coming"
+    state: report.ReplicaState = "degraded" if affected else "complete" if complete else "creating"
     if replica.group.cluster.cluster_config.deleting:
-        state = report.LEAVING
+        state = report.DELETING
     return report.ReplicaReport(
         replica.index, replica.name, state=state, hosts=hosts, since=replica.newest
     )

@@ -19,11 +19,11 @@ UNKNOWN: Final = "unknown"
 """State of the head of a RayCluster that could not be examined."""
 
 COMPLETE: Final = "complete"
-COMING: Final = "coming"
-WAITS: Final = "waits"
+CREATING: Final = "creating"
+DEGRADED: Final = "degraded"
 GONE: Final = "missing"
-LEAVING: Final = "leaving"
-ReplicaState = Literal["complete", "coming", "waits", "missing", "leaving"]
+DELETING: Final = "deleting"
+ReplicaState = Literal["complete", "creating", "degraded", "missing", "deleting"]
 
 
 class HostReport(Struct, frozen=True, omit_defaults=True, gc=False):
@@ -39,8 +39,8 @@ class HostReport(Struct, frozen=True, omit_defaults=True, gc=False):
 class ReplicaReport(Struct, frozen=True, omit_defaults=True, gc=False):
     """A replica. A missing replica has no index.
 
-    `complete`: all hosts are ready. `coming`: starting, without problems. `waits`: has problems.
-    `leaving`: its RayCluster is being deleted.
+    `complete`: all hosts are ready. `creating`: starting, without problems. `degraded`: has
+    problems. `deleting`: its RayCluster is being deleted.
     """
 
     index: int | None
@@ -95,14 +95,14 @@ class GroupReport(Struct, rename="camel", frozen=True, omit_defaults=True, gc=Fa
 
 class PodGroupReport(Struct, frozen=True, omit_defaults=True, gc=False):
     """A PodGroup that pods of a RayCluster refer to: `pods` of them, of which `needed` have to be
-    scheduled at once. `waits`: a pod has no node. `reason`: why, by its conditions.
+    scheduled at once. `unscheduled`: a pod has no node. `reason`: why, by its conditions.
     """
 
     name: str
     pods: int
     needed: int = 0
     missing: bool = False
-    waits: bool = False
+    unscheduled: bool = False
     reason: str = ""
 
     @property
@@ -111,7 +111,7 @@ class PodGroupReport(Struct, frozen=True, omit_defaults=True, gc=False):
         needs = f", needs {self.needed} at once" if self.needed else ""
         if self.missing:
             return f"{self.name}: does not exist, needed by {format_count(self.pods, 'pod')}"
-        state = "waits" if self.waits else "scheduled"
+        state = "not scheduled" if self.unscheduled else "scheduled"
         why = f"; {self.reason}" if self.reason else ""
         return f"{self.name}: {state}, {format_count(self.pods, 'pod')}{needs}{why}"
 
@@ -164,13 +164,13 @@ class RayClusterReport(Struct, rename="camel", frozen=True, omit_defaults=True, 
         )
 
     @property
-    def waits(self) -> bool:
+    def is_degraded(self) -> bool:
         """Return whether the RayCluster has a problem or could not be examined."""
         return (
             bool(self.failure)
             or any(problem.level == ERROR for problem in self.problems)
             or any(
-                replica.state in (WAITS, GONE)
+                replica.state in (DEGRADED, GONE)
                 for group in self.groups
                 for replica in group.replicas
             )
@@ -199,8 +199,8 @@ class ClusterReport(Struct, frozen=True, omit_defaults=True, gc=False):
         return sorted(problems, key=lambda problem: problem.rank)
 
     @property
-    def waits(self) -> bool:
+    def is_degraded(self) -> bool:
         """Return whether a problem was found."""
         return any(problem.level == ERROR for problem in self.problems) or any(
-            cluster.waits for cluster in self.clusters
+            cluster.is_degraded for cluster in self.clusters
         )

@@ -198,7 +198,7 @@ class Tracker(Struct):
                                 group,
                                 replica,
                             )
-                    elif replica.state != report.LEAVING:
+                    elif replica.state != report.DELETING:
                         # After a restart of this process, the pods show better since when a replica
                         # is incomplete.
                         since = replica.since if old_complete is None else None

@@ -154,7 +154,7 @@ REPAIR_WAITING_REPLICAS = _gauge(
 )
 REPLICAS = _gauge(
     "replicas",
-    "Replicas by state: complete, coming (starting), waits (degraded), missing.",
+    "Replicas by state: complete, creating, degraded, missing.",
     (*_GROUP, "state"),
 )
 REPLICA_INCOMPLETE_SINCE = _gauge(

@@ -95,7 +95,7 @@ async def test_a_cluster_is_shown_by_the_users_own_kubeconfig(tmp_path: Path) ->
             status = str(page.url.join("/api/v1/status"))
             while not (found := client.get(status).json())["clusters"]:
                 pass
-            assert found["waits"] is True
+            assert found["degraded"] is True
 
     async with FakeApi().serving() as fake:
         store(fake, samples()["host-missing"].scene())

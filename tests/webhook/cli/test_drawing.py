@@ -33,7 +33,7 @@ def of_64_hosts() -> Scene:
 def test_nothing_of_a_replica_of_64_hosts_is_lost(width: int, wide: bool) -> None:  # noqa: FBT001
     text = drawn(of_64_hosts(), width, wide=wide)
     assert "…" not in text
-    for part in ("replica 0", "63/64", "waits", "replica 1", "64/64", "complete"):
+    for part in ("replica 0", "63/64", "degraded", "replica 1", "64/64", "complete"):
         assert part in text
     for word in ("host", "3", "missing"):
         assert re.search(rf"\b{word}\b", text)

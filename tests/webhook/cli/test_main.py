@@ -153,7 +153,7 @@ def watching(scene: Scene, folder: Path) -> Iterator[tuple[Server, "subprocess.P
         with subprocess.Popen(
             command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
         ) as process:
-            read_until(process, "nothing waits")
+            read_until(process, "none degraded")
             yield server, process
 
 

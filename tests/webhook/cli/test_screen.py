@@ -68,7 +68,7 @@ def test_a_watch_draws_what_status_draws_and_cuts_nothing(tmp_path: Path) -> Non
     with serving(scene, tmp_path) as (_, kubeconfig):
         arguments = ("status", "--watch", "--kubeconfig", str(kubeconfig))
         with terminal(*arguments, width=60, height=8) as watch:
-            watch.read_until("1 of them wait")
+            watch.read_until("1 degraded")
     seen = Seen(60, 8)
     seen.write(watch.text)
     assert "■■■■" in seen.text

@@ -37,14 +37,14 @@ def test_a_complete_raycluster_exits_with_0(status: Run) -> None:
     assert "team/llama  head ■" in out
     assert "replica 1  ■■■■  4/4  complete" in out
     assert "being deleted" not in out
-    assert out.splitlines()[-1] == "✓ 1 RayCluster, nothing waits"
+    assert out.splitlines()[-1] == "✓ 1 RayCluster, none degraded"
     assert status(Scene(), "-A").out == out
 
 
 def test_a_missing_host_is_drawn_with_a_command(status: Run) -> None:
     code, out, _ = status(Scene().without(HOST))
     assert code == 1
-    assert "replica 0  ■■■□  3/4  waits" in out
+    assert "replica 0  ■■■□  3/4  degraded" in out
     assert "host 3 missing" in out
     assert "✗ host-missing" in out
     assert "\n      kubectl describe raycluster -n team llama\n" in out
@@ -60,7 +60,9 @@ def test_a_pod_group_has_the_reason_of_the_scheduler(status: Run) -> None:
     }
     scene.pod_groups[0]["status"] = {"conditions": [condition]}
     code, out, _ = status(scene)
-    text = "PodGroup llama-worker-tpu-2xk9b: waits, 1 pod, needs 4 at once; no domain has room"
+    text = (
+        "PodGroup llama-worker-tpu-2xk9b: not scheduled, 1 pod, needs 4 at once; no domain has room"
+    )
     assert (code, text in " ".join(out.split())) == (1, True)
 
 
@@ -73,7 +75,7 @@ def test_a_terminal_with_ascii_alone_gets_no_other_character(
         assert main(["status", "--kubeconfig", str(kubeconfig)]) == 1
     out = written.getvalue().decode("ascii")
     assert "x host-missing" in out
-    assert "replica 0  ###.  3/4  waits" in out
+    assert "replica 0  ###.  3/4  degraded" in out
 
 
 def test_pods_that_are_being_deleted_are_counted(status: Run) -> None:
@@ -85,8 +87,8 @@ def test_pods_that_are_being_deleted_are_counted(status: Run) -> None:
 @pytest.mark.parametrize(
     ("lost", "last"),
     [
-        ([], "✗ 1 RayCluster, nothing waits; 1 problem of the installation"),
-        ([HOST], "✗ 1 RayCluster, 1 of them waits; 1 problem of the installation"),
+        ([], "✗ 1 RayCluster, none degraded; 1 problem of the installation"),
+        ([HOST], "✗ 1 RayCluster, 1 degraded; 1 problem of the installation"),
     ],
 )
 def test_the_last_line_counts_problems_of_the_installation(
@@ -112,7 +114,7 @@ def test_no_printed_line_ends_with_spaces(arguments: tuple[str, ...], at: At) ->
 def test_json_and_yaml_are_complete(status: Run) -> None:
     scene = Scene().without(HOST)
     found = json.loads(status(scene, "-o", "json").out)
-    assert found["waits"] is True
+    assert found["degraded"] is True
     (cluster,) = found["clusters"]
     hosts = cluster["groups"][0]["replicas"][0]["hosts"]
     assert [host["state"] for host in hosts] == ["ready"] * 3 + ["missing"]

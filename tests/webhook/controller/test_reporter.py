@@ -85,7 +85,7 @@ def test_a_host_that_is_lost_becomes_an_event_and_its_return_another() -> None:
             await eventually(lambda: states(reporter) == {"complete": 2})
             pod = api.objects(PODS)[HOST]
             api.delete(PODS, HOST, "team")
-            await eventually(lambda: states(reporter) == {"complete": 1, "waits": 1})
+            await eventually(lambda: states(reporter) == {"complete": 1, "degraded": 1})
             assert reasons(api) == []
             clock.now += 120
             await eventually(lambda: reasons(api) == ["HostMissing"])
@@ -131,7 +131,7 @@ def test_a_process_that_no_longer_leads_reports_nothing_and_everything_when_it_l
             await eventually(lambda: len(object_cache.pods.all) == 8)
             assert object_cache.take_changed() == set(), "a process that stands by keeps no changes"
             async with beside(reporter.run()):
-                await eventually(lambda: states(reporter) == {"complete": 1, "waits": 1})
+                await eventually(lambda: states(reporter) == {"complete": 1, "degraded": 1})
 
     run(story)
 
@@ -167,7 +167,7 @@ def test_a_bug_that_one_cluster_brings_out_keeps_no_other_and_is_reported_once(
         async with reporting(api, clock) as reporter:
             await eventually(lambda: clusters(reporter) == ["qwen"])
             api.delete(PODS, "qwen-cpu-worker-0-1", "team")
-            await eventually(lambda: states(reporter) == {"waits": 1})
+            await eventually(lambda: states(reporter) == {"degraded": 1})
             clock.now += 120
             await eventually(lambda: reasons(api) == ["HostMissing"])
             for count in (2, 3):

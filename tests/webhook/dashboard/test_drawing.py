@@ -34,12 +34,12 @@ def hostile(text: str) -> report.RayClusterReport:
         report.HostReport(1, "missing"),
         report.HostReport(2, "twice", (text, text)),
     )
-    replica = report.ReplicaReport(0, text, "waits", hosts, 1.0)
+    replica = report.ReplicaReport(0, text, "degraded", hosts, 1.0)
     problem = Problem(
         "host-missing", "error", text, text, text, text, 1.0, text, text, text, 0, (1,), (text,)
     )
     group = report.GroupReport(text, 3, 1, (replica,), (text,))
-    pod_group = report.PodGroupReport(text, 1, 2, missing=True, waits=True)
+    pod_group = report.PodGroupReport(text, 1, 2, missing=True, unscheduled=True)
     head = report.HostReport(0, "ready", (text,))
     return report.RayClusterReport(text, text, head, (group,), (problem,), True, 1, (pod_group,))  # noqa: FBT003
 
@@ -81,7 +81,7 @@ def test_every_state_of_a_host_has_a_shape_and_words_of_its_own() -> None:
     for state in ("ready", "starting", "pending", "missing", "failed", "twice"):
         assert f".host.{state} {{" in style
         host = report.HostReport(3, state, ("pod",))
-        replica = report.ReplicaReport(0, "r", "coming", (host,))
+        replica = report.ReplicaReport(0, "r", "creating", (host,))
         group = report.GroupReport("g", 4, 1, (replica,))
         cluster = report.RayClusterReport("n", "c", report.HostReport(0, "ready", ("h",)), (group,))
         (row,) = parsed(HtmlDrawer().section(whole(cluster, 1))).every("li", "row")

@@ -99,7 +99,7 @@ def test_a_raycluster_that_brings_out_a_bug_is_shown_as_failed_and_all_others_as
             "failure": "ValueError",
         }
         assert [each["id"] for each in other["problems"]] == ["host-missing"]
-        assert status(setup)["waits"] is True
+        assert status(setup)["degraded"] is True
         tops = shown(setup)
         assert "cannot be shown" in tops["llama"]
         assert "ValueError" in tops["llama"]

@@ -304,7 +304,7 @@ async def test_the_json_is_that_of_the_terminal_and_is_described() -> None:
     setup = a_setup()
     async with visited(setup) as client:
         found = (await client.get("/api/v1/status")).json()
-        assert found["waits"] is True
+        assert found["degraded"] is True
         assert found == document(setup.live.examiner.cluster_report(setup.now, setup.live.unread))
         assert [each["name"] for each in found["clusters"]] == ["qwen", "llama"]
         hosts = found["clusters"][1]["groups"][0]["replicas"][0]["hosts"]

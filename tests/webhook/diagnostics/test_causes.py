@@ -103,7 +103,7 @@ def test_hosts_that_differ_alike_are_counted_beside_the_first() -> None:
 
 def test_a_replica_whose_problem_is_explained_is_still_not_complete() -> None:
     (cluster,) = refused().without(HOST.format(3)).examined().clusters
-    assert [replica.state for replica in cluster.groups[0].replicas] == ["waits", "missing"]
+    assert [replica.state for replica in cluster.groups[0].replicas] == ["degraded", "missing"]
 
 
 def test_the_table_has_ids_that_exist_and_no_circle() -> None:
@@ -186,7 +186,7 @@ def test_a_quota_that_is_full_within_a_replica_is_the_answer_at_every_moment(
     assert problem.command == "kubectl describe resourcequota -n team"
     assert [replica.state for replica in cluster.groups[0].replicas] == [
         "complete",
-        "waits" if hosts else "missing",
+        "degraded" if hosts else "missing",
     ]
 
 

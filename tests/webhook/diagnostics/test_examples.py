@@ -17,7 +17,7 @@ SAMPLES = samples()
 def test_nothing_is_wrong_where_all_is_well() -> None:
     cluster_report = Scene().examined()
     assert cluster_report.every_problem == []
-    assert not cluster_report.waits
+    assert not cluster_report.is_degraded
 
 
 def test_every_diagnosis_has_an_id_and_an_example_of_its_own() -> None:
@@ -45,7 +45,7 @@ def test_no_two_examples_have_the_same_remedy_and_command() -> None:
 def test_only_errors_end_status_with_1(name: str) -> None:
     cluster_report = SAMPLES[name].scene().examined()
     levels = {problem.level for problem in cluster_report.every_problem}
-    assert cluster_report.waits == ("error" in levels)
+    assert cluster_report.is_degraded == ("error" in levels)
 
 
 @pytest.mark.parametrize(

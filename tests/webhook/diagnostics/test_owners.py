@@ -96,7 +96,7 @@ def test_a_failed_job_is_an_error_of_its_raycluster(
     (problem,) = cluster_report.every_problem
     assert (problem.id, problem.cluster, problem.message) == ("job-failed", "llama", said)
     assert problem.remedy.startswith(remedy)
-    assert cluster_report.waits
+    assert cluster_report.is_degraded
 
 
 STARTED = {"jobDeploymentStatus": "Running", "startTime": instant(2000)}
@@ -134,7 +134,7 @@ def test_a_suspended_raycluster_is_a_remark(labels: dict[str, str], said: str) -
     scene.cluster = merged(scene.cluster, {"metadata": {"labels": labels}})
     cluster_report = scene.examined()
     (problem,) = cluster_report.every_problem
-    assert (problem.id, problem.level, cluster_report.waits) == ("suspended", "info", False)
+    assert (problem.id, problem.level, cluster_report.is_degraded) == ("suspended", "info", False)
     assert problem.message == f"the RayCluster is suspended {said}"
 
 

@@ -136,7 +136,7 @@ def test_a_problem_is_shown_after_its_delay(
     scene = Scene().changed(HOST, status=status)
     assert scene.ids(NOW + seconds - 1) == []
     assert scene.ids(NOW + seconds) == [expected]
-    assert scene.examined(NOW + seconds).waits
+    assert scene.examined(NOW + seconds).is_degraded
 
 
 @pytest.mark.parametrize(
@@ -282,7 +282,7 @@ def test_a_host_that_restarted_alone_is_named_with_its_last_end_and_since_when()
     assert problem.change is not None
     assert problem.change.command.count("llama-tpu-worker-0-") == 4
     (cluster,) = scene.examined().clusters
-    assert [each.state for each in cluster.groups[0].replicas] == ["waits", "complete"]
+    assert [each.state for each in cluster.groups[0].replicas] == ["degraded", "complete"]
 
 
 def test_hosts_that_restarted_equally_often_started_together() -> None:
@@ -355,7 +355,7 @@ def test_a_lost_node_is_the_cause_of_what_its_pods_show(pod: str, status: dict[s
     assert "which is lost: Kubelet stopped posting node status." in problem.message
     assert problem.command == f"kubectl describe node {scene.pods[pod]['spec']['nodeName']}"
     (cluster,) = scene.examined().clusters
-    assert cluster.waits
+    assert cluster.is_degraded
 
 
 def test_a_node_that_was_deleted_is_lost_to_a_pod_that_is_not_ready() -> None:
@@ -378,7 +378,11 @@ def test_a_drained_node_is_a_remark() -> None:
     node_of(scene, HOST)["spec"] = {"unschedulable": True}
     cluster_report = scene.examined()
     (problem,) = cluster_report.every_problem
-    assert (problem.id, problem.level, cluster_report.waits) == ("node-drained", "info", False)
+    assert (problem.id, problem.level, cluster_report.is_degraded) == (
+        "node-drained",
+        "info",
+        False,
+    )
 
 
 OUTLIVED = restarted(1, name="ray-head")
@@ -427,8 +431,8 @@ def test_replicas_of_another_number_of_hosts_are_not_complete() -> None:
     assert (problem.id, problem.level) == ("hosts-changed", "error")
     assert problem.change is not None
     assert problem.change.command.startswith("kubectl delete pod -n team llama-tpu-worker-0-0 ")
-    assert cluster_report.waits
-    assert [each.state for each in cluster_report.clusters[0].groups[0].replicas] == ["waits"]
+    assert cluster_report.is_degraded
+    assert [each.state for each in cluster_report.clusters[0].groups[0].replicas] == ["degraded"]
 
 
 AVAILABLE = "0/9 nodes are available: {}. preemption: 0/9 nodes are available."

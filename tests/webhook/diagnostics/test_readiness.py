@@ -25,7 +25,7 @@ class Watch:
     def ids(self, ago: int) -> list[str]:
         self.examiner.catch_up(NOW - ago)
         report = self.examiner.cluster_report(NOW - ago, {})
-        assert report.waits == bool(report.every_problem)
+        assert report.is_degraded == bool(report.every_problem)
         return [problem.id for problem in report.every_problem]
 
     def pod(self, *, ready: bool, ago: int) -> None:

@@ -57,9 +57,9 @@ def test_a_replica_that_comes_up_is_not_called_waiting() -> None:
     scene = Scene().without(HOST)
     for name in scene.pods:
         scene.changed(name, metadata={"creationTimestamp": instant(5)})
-    assert replica(scene).state == "coming"
-    assert not scene.examined().waits
-    assert scene.examined(NOW + 60).waits
+    assert replica(scene).state == "creating"
+    assert not scene.examined().is_degraded
+    assert scene.examined(NOW + 60).is_degraded
 
 
 def test_a_replica_that_is_missing_is_shown_without_an_index() -> None:
@@ -152,8 +152,8 @@ def test_a_raycluster_that_is_being_deleted_says_so_and_does_not_come_up() -> No
     (problem,) = cluster.problems
     assert (problem.id, problem.level, problem.since) == ("being-deleted", "info", NOW - 60)
     assert cluster.deleting
-    assert [each.state for each in cluster.groups[0].replicas] == ["leaving"] * 2
-    assert not cluster_report.waits
+    assert [each.state for each in cluster.groups[0].replicas] == ["deleting"] * 2
+    assert not cluster_report.is_degraded
     scene.without(*scene.pods)
     assert scene.ids() == ["being-deleted"]
     assert scene.examined().clusters[0].groups[0].replicas == ()
@@ -170,7 +170,7 @@ def test_a_finalizer_that_holds_a_raycluster_for_long_is_named() -> None:
         "the RayCluster is being deleted, and finalizers block the deletion: example.com/audit, "
         "foregroundDeletion"
     )
-    assert cluster_report.waits
+    assert cluster_report.is_degraded
 
 
 def test_the_work_of_an_examination_grows_with_the_pods_and_no_faster() -> None:

@@ -318,7 +318,7 @@ def test_a_state_that_lasts_is_an_error_unless_nothing_is_missing(state: State) 
     cluster_report = state.scene().examined()
     complete = state.complete and state.owner not in ("failed", "unstarted")
     if complete or not state.restarted:
-        assert cluster_report.waits == (not complete), cluster_report.every_problem
+        assert cluster_report.is_degraded == (not complete), cluster_report.every_problem
 
 
 @settings(max_examples=50)

@@ -218,7 +218,7 @@ def test_a_replica_of_one_host_is_a_pod_and_not_reported() -> None:
 def test_replicas_are_tallied_by_state_with_when_the_first_was_incomplete() -> None:
     tracker, lacking = Tracker(), Scene().without(HOST)
     (tally,) = tracker.track(lacking.examined(NOW)).tallies
-    assert tally.replicas == {"waits": 1, "complete": 1}
+    assert tally.replicas == {"degraded": 1, "complete": 1}
     assert tally.incomplete_since == NOW - 3600  # when its newest pod was created
     (whole,) = tracker.track(Scene().examined(NOW + 10)).tallies
     assert (whole.replicas, whole.incomplete_since) == ({"complete": 2}, None)

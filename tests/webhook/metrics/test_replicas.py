@@ -29,13 +29,13 @@ def samples(metrics: Metrics) -> dict[str, float]:
 
 
 def test_a_group_has_a_series_for_each_state_and_one_for_since_when() -> None:
-    tally = Tally("team", "llama", "tpu", {"complete": 3, "waits": 1}, 2, 1000.0)
+    tally = Tally("team", "llama", "tpu", {"complete": 3, "degraded": 1}, 2, 1000.0)
     whole = Tally("team", "llama", "cpu", {"complete": 1}, 0, None)
     look = TrackedProblems((), (tally, whole), {("team", "llama", "host-missing"): 1})
     metrics = Metrics("controller")
     replica_metrics(metrics, lambda: look)
     found = samples(metrics)
-    for state, count in (("complete", 3), ("waits", 1), ("coming", 0), ("missing", 0)):
+    for state, count in (("complete", 3), ("degraded", 1), ("creating", 0), ("missing", 0)):
         labels = sorted(["team", "llama", "tpu", state])
         assert found[f"ray_webhook_replicas{labels}"] == count
     since = "ray_webhook_replica_incomplete_since_timestamp_seconds"
