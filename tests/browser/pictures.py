@@ -33,7 +33,7 @@ WINDOWS: Final[dict[str, Any]] = {
 SCENES: Final = (
     ("team", "llama", samples()["host-missing"].scene()),
     ("fleet", "serving", Scene(llama(replicas=40))),
-    ("search", "ranker", samples()["container-waits"].scene()),
+    ("search", "ranker", samples()["container-not-running"].scene()),
 )
 KINDS: Final = {
     "rayclusters": (f"{names.RAY_GROUP}/v1", names.RAYCLUSTER_KIND),

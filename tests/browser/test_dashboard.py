@@ -366,7 +366,7 @@ HOSTILE = '"><img src=x onerror="window.hit=1"><script>window.hit=1</script><hx-
 
 
 def test_words_of_a_tenant_stay_words(browser: Browser, tmp_path: Path) -> None:
-    scene = samples()["container-waits"].scene()
+    scene = samples()["container-not-running"].scene()
     (waiting,) = scene.pods[HOST]["status"]["containerStatuses"]
     waiting["name"] = HOSTILE
     scene.cluster["spec"]["workerGroupSpecs"][0]["groupName"] = "tpu"

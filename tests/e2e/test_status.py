@@ -474,8 +474,8 @@ PROVOKED: tuple[tuple[Callable[[Api], None], str, set[str]], ...] = (
     (renumber, "renumbered", {"slice-left-out"}),
     (misplace, "misplaced", {"worker-id-differs"}),
     (crowd_out, "crowded", {"pod-pending"}),
-    (lose_image, "imageless", {"container-waits"}),
-    (crash, "crashing", {"container-waits"}),
+    (lose_image, "imageless", {"container-not-running"}),
+    (crash, "crashing", {"container-not-running"}),
     (gate, "gated", {"pod-gated"}),
     (end_pod, "evicted", {"pod-ended"}),
     (hang_start, "unready", {"pod-not-ready"}),
@@ -656,7 +656,7 @@ def test_a_container_that_ends_again_and_again_has_one_answer(
             plays += 1
             return plays
 
-        problem = one_answer(setup, "looping", "container-waits", play)
+        problem = one_answer(setup, "looping", "container-not-running", play)
         assert "ray-worker: Error, exit code 1" in problem["message"]
     setup.plane.delete_ray_cluster("looping", NAMESPACE)
 

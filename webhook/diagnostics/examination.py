@@ -29,7 +29,7 @@ EXPLAINS: Final[Mapping[str, tuple[str, ...]]] = {
     "pod-without-identity": ("host-missing",),
     "deletion-held": ("being-deleted",),
     "identity-held-twice": ("host-missing", "worker-id-differs", "hostname-differs"),
-    "container-waits": ("host-restarted",),
+    "container-not-running": ("host-restarted",),
     "service-not-serving": ("service-without-endpoints",),
     "gate-remains": ("pod-gated",),
     "resize-failed": ("resize-stuck",),

@@ -284,7 +284,7 @@ def lost_node(cluster: AssignedCluster, pod: LivePod) -> str:
     return "" if objects.unsteady_node_since(node, cluster.now) is None else name
 
 
-def container_waits(pod_set: PodSet) -> Iterator[Symptom]:
+def container_not_running(pod_set: PodSet) -> Iterator[Symptom]:
     """Pods on a node with a container that does not start, or has ended.
 
     The image cannot be pulled, a Secret does not exist, a volume cannot be attached or mounted, the
@@ -394,7 +394,7 @@ def podgroup_missing(pod_set: PodSet) -> Iterator[Symptom]:
             )
 
 
-def podgroup_waits(pod_set: PodSet) -> Iterator[Symptom]:
+def podgroup_not_scheduled(pod_set: PodSet) -> Iterator[Symptom]:
     """Pods whose PodGroup is not scheduled.
 
     Either fewer pods exist than the PodGroup needs, or the nodes have no room for all of them.
@@ -619,11 +619,11 @@ PODS: Final = (
     Diagnosis(gate_remains, ERROR, 900),
     Diagnosis(node_lost, ERROR, 60, EventRule("NodeLost", shared=True)),
     Diagnosis(node_drained, INFO),
-    Diagnosis(container_waits, ERROR, 60),
+    Diagnosis(container_not_running, ERROR, 60),
     Diagnosis(pod_ended, ERROR, 60),
     Diagnosis(pod_not_ready, ERROR, 900),
     Diagnosis(podgroup_missing, ERROR, 30, _WAITING),
-    Diagnosis(podgroup_waits, ERROR, 120, _WAITING),
+    Diagnosis(podgroup_not_scheduled, ERROR, 120, _WAITING),
     Diagnosis(resize_stuck, WARNING, 120, EventRule("PodResizeStuck", 600.0, shared=True)),
     Diagnosis(resize_failed, WARNING, event=EventRule("PodResizeFailed", shared=True)),
 )

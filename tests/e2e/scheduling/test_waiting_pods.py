@@ -26,7 +26,7 @@ pytestmark = pytest.mark.e2e
 LATER = 150.0
 """Seconds after which every diagnosis counts; `status` does not wait for them, the events do."""
 MISSING = "podgroup-missing"
-WAITS = "podgroup-waits"
+WAITS = "podgroup-not-scheduled"
 ONLY_EVENTS = {"RAY_WEBHOOK_INSTALLATION__COMPONENTS": "events"}
 
 

@@ -51,7 +51,7 @@ def test_a_missing_host_is_drawn_with_a_command(status: Run) -> None:
 
 
 def test_a_pod_group_has_the_reason_of_the_scheduler(status: Run) -> None:
-    scene = samples()["podgroup-waits"].scene()
+    scene = samples()["podgroup-not-scheduled"].scene()
     condition = {
         "type": "PodGroupInitiallyScheduled",
         "status": "False",
@@ -124,13 +124,13 @@ def test_json_and_yaml_are_complete(status: Run) -> None:
 
 
 def test_replicas_share_an_entry_only_for_the_same_cause(status: Run) -> None:
-    image = samples()["container-waits"].pods[HOST]
+    image = samples()["container-not-running"].pods[HOST]
     scene = Scene().changed(HOST, **image).changed("llama-tpu-worker-1-0", **image)
-    assert status(scene).out.count("✗ container-waits") == 1
+    assert status(scene).out.count("✗ container-not-running") == 1
     end = {"name": "ray-worker", "state": {"terminated": {"reason": "OOMKilled", "exitCode": 137}}}
     scene.changed("llama-tpu-worker-1-0", status={"containerStatuses": [end]})
     out = status(scene).out
-    assert out.count("✗ container-waits") == 2
+    assert out.count("✗ container-not-running") == 2
     assert "more replica like it" not in out
 
 

@@ -105,7 +105,7 @@ async def fake() -> AsyncIterator[FakeApi]:
 
 @pytest.mark.parametrize(
     "name",
-    ["host-missing", "pod-refused", "podgroup-waits", "second-webhook", "ignored"],
+    ["host-missing", "pod-refused", "podgroup-not-scheduled", "second-webhook", "ignored"],
 )
 async def test_what_is_followed_gives_the_picture_that_is_read_at_once(
     fake: FakeApi, name: str
@@ -169,7 +169,7 @@ async def test_of_one_namespace_only_that_is_asked_for(fake: FakeApi, *, person:
 
 
 async def test_pod_groups_that_are_no_longer_served_are_forgotten(fake: FakeApi) -> None:
-    store(fake, samples()["podgroup-waits"].scene())
+    store(fake, samples()["podgroup-not-scheduled"].scene())
     async with following(fake, []) as followed:
         await eventually(lambda: followed.object_cache.pod_groups.known)
         assert len(followed.object_cache.pod_groups.all) == 1

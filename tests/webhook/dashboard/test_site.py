@@ -405,7 +405,7 @@ async def test_a_page_that_connects_again_receives_everything_only_if_it_has_cha
 
 async def test_words_of_a_tenant_cannot_end_a_message_of_the_stream() -> None:
     setup = Setup(Scene().observed())
-    scene = samples()["container-waits"].scene()
+    scene = samples()["container-not-running"].scene()
     (waiting,) = scene.pods[MISSING]["status"]["containerStatuses"]
     waiting["name"] = "ray\r\n\r\nevent: gone\rid: 7\n\ndata: <b>"
 

@@ -115,7 +115,7 @@ def test_the_table_has_ids_that_exist_and_no_circle() -> None:
 
 
 def test_of_one_cluster_the_problem_that_began_first_is_first() -> None:
-    scene = samples()["container-waits"].scene()
+    scene = samples()["container-not-running"].scene()
     scene.changed("llama-tpu-worker-1-0", **samples()["pod-ended"].pods[HOST.format(3)])
     found = scene.examined().every_problem
     times = [each.since for each in found if each.since is not None]

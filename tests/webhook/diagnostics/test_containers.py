@@ -119,7 +119,7 @@ def test_the_innermost_cause_has_its_remedy(
     command: str,
 ) -> None:
     (problem,) = scene_of(status, init=init).examined().every_problem
-    assert problem.id == "container-waits"
+    assert problem.id == "container-not-running"
     assert problem.message.startswith(f"host 3 of replica 0 does not run: {said}")
     assert problem.remedy.startswith(remedy)
     assert problem.command == command
@@ -154,7 +154,7 @@ def test_a_container_that_ends_again_and_again_is_the_answer_at_every_moment(sec
         ready = {"type": "Ready", "status": "True", "lastTransitionTime": instant(10)}
         scene.changed(HOST, status={"conditions": [ready, SCHEDULED]})
     (problem,) = scene.examined().every_problem
-    assert problem.id == "container-waits"
+    assert problem.id == "container-not-running"
     assert ": ray-worker: Error, exit code 1, after 4 restarts" in problem.message
 
 
@@ -163,7 +163,7 @@ def test_a_container_that_has_run_for_longer_than_the_last_time_no_longer_ends_r
     for host in range(4):
         status = {"containerStatuses": [moment(0)]}
         scene.changed(f"llama-tpu-worker-0-{host}", status=status)
-    assert scene.ids(NOW + 59) == ["container-waits"]
+    assert scene.ids(NOW + 59) == ["container-not-running"]
     assert scene.ids(NOW + 60) == []
 
 

@@ -85,9 +85,9 @@ STATES: dict[str, tuple[str, dict[str, Any], list[str]]] = {
     "a container beside Ray whose work is done": (HOST, {"status": unready(
         AN_HOUR, containerStatuses=[ready("ray-worker"), DONE | {"name": "prepare"}])}, []),
     "a Ray that has ended without an error": (
-        HOST, {"status": unready(AN_HOUR, containerStatuses=[DONE])}, ["container-waits"]),
+        HOST, {"status": unready(AN_HOUR, containerStatuses=[DONE])}, ["container-not-running"]),
     "a container that crashes, in a pod that was ready a moment ago": (
-        HOST, {"status": CRASHING}, ["container-waits"]),
+        HOST, {"status": CRASHING}, ["container-not-running"]),
     "one that crashes in a young pod": (
         HOST, {"metadata": {"creationTimestamp": instant(30)}, "status": CRASHING}, []),
     "a container that is about to start again": (HOST, {"spec": {"restartPolicy": "Always"},
@@ -95,10 +95,10 @@ STATES: dict[str, tuple[str, dict[str, Any], list[str]]] = {
     "one that is so after a failure": (HOST, {"spec": {"restartPolicy": "OnFailure"},
         "status": unready(90, containerStatuses=[terminated(1)])}, []),
     "one that never starts again": (HOST, {"spec": {"restartPolicy": "Never"},
-        "status": unready(90, containerStatuses=[terminated(1)])}, ["container-waits"]),
+        "status": unready(90, containerStatuses=[terminated(1)])}, ["container-not-running"]),
     "a crashing host whose Ray restarted": (HOST, {"status": unready(300) | restarted(
         5, 120, state={"waiting": {"reason": "CrashLoopBackOff"}}, ready=False)},
-        ["container-waits"]),
+        ["container-not-running"]),
     "a sidecar that restarted": (HOST, {"status": restarted(1, name="proxy")}, []),
     "a worker of a RayService that serves nothing": (HOST, SERVES | {
         "status": unready(AN_HOUR, containerStatuses=[running("ray-worker")])}, []),
@@ -121,9 +121,9 @@ def test_a_pod_has_a_problem_or_none(
 @pytest.mark.parametrize(
     ("status", "seconds", "expected"),
     [
-        (unready(90, containerStatuses=[terminated(90)]), -30, "container-waits"),
+        (unready(90, containerStatuses=[terminated(90)]), -30, "container-not-running"),
         (unready(5, containerStatuses=[waiting("ray-worker", "ErrImagePull")]), 55,
-         "container-waits"),
+         "container-not-running"),
         (unready(TEN_MINUTES, phase="Pending", initContainerStatuses=[running("wait-gcs-ready")]),
          300, "pod-not-ready"),
         ({"phase": "Pending", "conditions": [SCHEDULED]}, 300, "pod-not-ready"),
@@ -184,7 +184,7 @@ def test_a_ray_behind_a_proxy_that_has_ended_without_an_error_does_not_run() -> 
     status = unready(AN_HOUR, containerStatuses=[ready("proxy"), DONE])
     scene = Scene().changed(HOST, status=status)
     scene.pods[HOST]["spec"]["containers"].insert(0, {"name": "proxy"})
-    assert "container-waits" in scene.ids()
+    assert "container-not-running" in scene.ids()
 
 
 def test_workers_that_wait_for_a_head_that_is_not_ready_are_its_problem_only() -> None:
