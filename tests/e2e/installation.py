@@ -48,6 +48,8 @@ RESOURCES = (
     "rayclusters.ray.io",
     "rayclusters.ray.io/status",
     "rayclusters.ray.io/finalizers",
+    "rayjobs.ray.io",
+    "rayservices.ray.io",
     "workloads.scheduling.k8s.io",
     "podgroups.scheduling.k8s.io",
     "podgroups.scheduling.k8s.io/status",

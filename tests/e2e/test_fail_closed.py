@@ -2,6 +2,7 @@
 while it does not answer, other Ray pods are not, and each command of Helm works during an outage.
 """
 
+import json
 import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
@@ -171,6 +172,10 @@ def chart_of_before(folder: Path) -> Path:
     older = yaml.safe_load(values.read_text())
     del older["decodablePolicy"]
     values.write_text(yaml.safe_dump(older))
+    schema = json.loads((chart / "values.schema.json").read_text())
+    schema["required"].remove("decodablePolicy")
+    del schema["properties"]["decodablePolicy"]
+    (chart / "values.schema.json").write_text(json.dumps(schema))
     (chart / "templates" / "decodable.yaml").unlink()
     archive = folder / "before.tgz"
     archive.write_bytes(packed(chart, 0))
