@@ -156,7 +156,6 @@ def group_name_invalid(cluster: ClusterSpec) -> Iterator[Fault]:
 
     https://github.com/ray-project/kuberay/issues/5144
     """
-    is_subdomain = is_dns_subdomain(cluster.name)  # else another rule reports it
     for group in cluster.groups:
         name, field = group.name, group.field / "groupName"
         if not name:
@@ -164,13 +163,20 @@ def group_name_invalid(cluster: ClusterSpec) -> Iterator[Fault]:
             if not field.given or len(cluster.groups) > 1 or group.hosts > 1:
                 yield Fault(field, "groupName is empty: write a name", REQUIRED)
             continue
-        pod = f"{pod_prefix(cluster.name, name)}xxxxx" if is_subdomain else name.lower()
         if len(name) > LABEL_VALUE_MAX:
             advice = f"use at most {LABEL_VALUE_MAX}, as it is a label of pods"
             yield Fault(field, f"groupName has {len(name)} characters: {advice}")
-        elif not is_label_value(name) or not is_dns_subdomain(pod):
+        elif not _fits_pod_name(cluster, name):
             problem = f"groupName {name!r} cannot be part of a pod's name"
             yield Fault(field, f"{problem}: use letters, digits and '-' inside")
+
+
+def _fits_pod_name(cluster: ClusterSpec, name: str) -> bool:
+    """Return whether a group's name fits into the label and the names of its pods."""
+    # An invalid name of the RayCluster is reported by another rule
+    is_subdomain = is_dns_subdomain(cluster.name)
+    pod = f"{pod_prefix(cluster.name, name)}xxxxx" if is_subdomain else name.lower()
+    return is_label_value(name) and is_dns_subdomain(pod)
 
 
 def group_name_no_host_name(cluster: ClusterSpec) -> Iterator[Fault]:
@@ -196,7 +202,7 @@ def group_name_no_host_name(cluster: ClusterSpec) -> Iterator[Fault]:
         elif len(last) > DNS_LABEL_MAX:
             advice = "shorten groupName, or lower maxReplicas"
             message = f"host names such as {last} exceed {DNS_LABEL_MAX} characters: {advice}"
-        elif is_dns_subdomain(name.lower()) and not is_dns_label(last):  # else see above
+        elif _fits_pod_name(cluster, name) and not is_dns_label(last):  # else see above
             message = f"{name!r} cannot be part of a host name: use letters, digits and '-' only"
         else:
             continue
