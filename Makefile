@@ -17,6 +17,7 @@ FAST := \
 	webhook/groups \
 	webhook/manifest \
 	webhook/mutation \
+	webhook/objects \
 	webhook/validation \
 	scenarios
 

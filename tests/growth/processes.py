@@ -27,7 +27,7 @@ from webhook.dashboard.page import DashboardSite
 from webhook.dashboard.routes import site_application
 from webhook.dashboard.session import Session
 from webhook.groups.group_config import read_cluster_config
-from webhook.kubeclient.client import JSON, Api, Query
+from webhook.kubeclient.client import Api, Query
 from webhook.kubeclient.reservation_leases import LeaseStore
 from webhook.kubeclient.timeouts import ServerTime
 
@@ -72,9 +72,7 @@ class Lists:
         self,
         path: str,
         _query: Query = (),
-        _deadline: float = 0,
-        _accept: str = JSON,
-        _bytes_max: int = 0,
+        **_: object,
     ) -> bytes:
         return self._pages[path.rpartition("/")[2]]
 

@@ -145,7 +145,7 @@ def _add_pages(private: APIRouter, site: DashboardSite) -> None:
 
 
 def _add_data(private: APIRouter, site: DashboardSite, app: FastAPI) -> None:
-    @private.get("/api/v1/status", responses=_json("Status"), response_class=Response)
+    @private.get("/api/v1/status", responses=_json("StatusReport"), response_class=Response)
     async def status(namespace: str = "") -> Response:
         """Return the RayClusters of a namespace, or of all, and their problems."""
         return StreamingResponse(site.status_json(namespace), media_type="application/json")

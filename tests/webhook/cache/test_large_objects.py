@@ -162,9 +162,7 @@ class Pages:
         self.timeout = asyncio.timeout
         self.pause = 0.0
 
-    async def get(
-        self, _path: str, query: Query, _deadline: float, _accept: str, bytes_max: int
-    ) -> bytes:
+    async def get(self, _path: str, query: Query, *, bytes_max: int, **_: object) -> bytes:
         await asyncio.sleep(self.pause)
         asked = dict(query)
         start, number = int(asked.get("continue", 0)), int(asked["limit"])

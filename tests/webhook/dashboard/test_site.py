@@ -314,7 +314,7 @@ async def test_the_json_is_that_of_the_terminal_and_is_described() -> None:
         schemas = described["components"]["schemas"]
         for reference in re.findall(r'"\$ref": "([^"]+)"', json.dumps(described)):
             assert reference.removeprefix("#/components/schemas/") in schemas
-        assert found.keys() <= schemas["Status"]["properties"].keys()
+        assert found.keys() <= schemas["StatusReport"]["properties"].keys()
         cluster = schemas["ClusterStatus"]["properties"].keys()
         assert found["clusters"][1].keys() <= cluster
 
