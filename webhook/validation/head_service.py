@@ -123,7 +123,8 @@ def serve_port_mismatch(service: Service) -> Iterator[Fault]:
         if number and number != actual:
             field = ports if named is None else named / "containerPort"
             problem = f"Ray Serve listens on {actual}, but KubeRay checks {number}"
-            advice = f"add containerPort {actual} with the name {_SERVE}"
+            added = f"add containerPort {actual} with the name {_SERVE}"
+            advice = f"set http_options.port to {number}, or {added}"
             yield Fault(field, f"{problem}: {advice if named is None else 'make them equal'}")
 
 

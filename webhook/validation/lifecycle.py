@@ -16,6 +16,8 @@ from webhook.validation.ray_object import RayObject
 
 _IN_BYTES: Final = ("memory", "ephemeral-storage")
 _MEBIBYTE: Final = 2**20
+_DIGITS_MAX: Final = 6
+_WITHOUT_UNIT: Final = re.compile(r"([0-9.]+|[0-9.]+[eE][+-]?[0-9]+)[num]?", re.ASCII)
 _PLACEHOLDER: Final = re.compile(r"\$(\{\w+\}|\w+)")
 _FILL_IN: Final = re.compile(r"<[^>]*>|\{\{.*?\}\}|\[[^\]]*\]|\{[^}]*\}")
 _SPOT: Final = re.compile(r"\b(spot|preemptible)\b", re.IGNORECASE)
@@ -134,13 +136,14 @@ def memory_below_mebibyte(cluster: ClusterSpec) -> Iterator[Fault]:
 
 def _find_tiny(field: Field) -> Iterator[Fault]:
     """Yield an amount of bytes that is too small for its unit to be meant."""
-    amount = read_quantity(field.value)
-    if amount is not None and 0 < amount < _MEBIBYTE:
+    amount, text = read_quantity(field.value), str(field.value)
+    if amount is not None and 0 < amount < _MEBIBYTE and _WITHOUT_UNIT.fullmatch(text):
         count = f"{amount.normalize():f}"[:12]
         unit = "byte" if amount == 1 else "bytes"
-        digits = str(field.value).rstrip("m")[:12]
-        problem = f"{str(field.value)[:20]!r}, which is {count} {unit}"
-        yield Fault(field, f"{problem}: write a unit, such as {digits}Mi")
+        digits = text.rstrip("m")
+        example = digits if digits.isdigit() and len(digits) <= _DIGITS_MAX else "512"
+        problem = f"{text[:20]!r}, which is {count} {unit}"
+        yield Fault(field, f"{problem}: write a unit, such as {example}Mi")
 
 
 def _in_memory(group: GroupSpec, container: ContainerSpec) -> Iterator[Field]:

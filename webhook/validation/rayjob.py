@@ -20,7 +20,8 @@ _HTTP: Final = "HTTPMode"
 _MODES: Final = (K8S_JOB, _HTTP, INTERACTIVE, SIDECAR)
 _SIDECAR_SINCE: Final = (1, 5)
 _OF_SUBMITTER: Final = ("submitterPodTemplate", "submitterConfig")
-_JOB_ID: Final = re.compile(r"[\w.-]{1,200}", re.ASCII)
+_JOB_ID: Final = re.compile(r"[\w.-]+", re.ASCII)
+_JOB_ID_MAX: Final = 200
 _CLUSTER_KEY: Final = "ray.io/cluster"
 _LEAST: Final = {"activeDeadlineSeconds": 1, "preRunningDeadlineSeconds": 1, "backoffLimit": 0}
 _JSON_MAX: Final = 4096
@@ -115,7 +116,7 @@ def job_submission_mode_unknown(job: Job) -> Iterator[Fault]:
     modes = [mode for mode in _MODES if has_sidecar or mode != SIDECAR]
     if field.text and field.text not in modes:
         near = next((mode for mode in modes if mode.lower() == field.text.lower()), "")
-        advice = f"write {near or ', '.join(modes)}"
+        advice = f"write {near or ' or '.join((', '.join(modes[:-1]), modes[-1]))}"
         message = f"{shorten(field.text, 20)!r} submits no job: {advice}"
         yield Fault(field, message, NOT_SUPPORTED, doubtful=not near)
 
@@ -148,9 +149,13 @@ def job_id_invalid(job: Job) -> Iterator[Fault]:
     (`BuildJobSubmitCommand`)
     """
     field = job.field / "jobId"
-    if field.text and job.in_shell and not _JOB_ID.fullmatch(field.text):
+    if not field.text or not job.in_shell:
+        return
+    if not _JOB_ID.fullmatch(field.text):
         message = f"{shorten(field.text, 40)!r}: use letters, digits, '-', '_' and '.'"
         yield Fault(field, message)
+    elif len(field.text) > _JOB_ID_MAX:
+        yield Fault(field, f"{len(field.text)} characters: use at most {_JOB_ID_MAX}")
 
 
 def job_submitter_without_container(job: Job) -> Iterator[Fault]:

@@ -124,6 +124,13 @@ def test_serve_listens_where_kuberay_checks(
     assert [each.path.split(".")[2] for each in listed] == groups
 
 
+def test_the_port_of_serve_is_changed_where_the_default_ports_of_the_head_remain() -> None:
+    listed = findings(a_service(a_cluster()).spec(serveConfigV2=ON_9000), "serve-port-mismatch")
+    problem = "Ray Serve listens on 9000, but KubeRay checks 8000"
+    advice = "set http_options.port to 8000, or add containerPort 9000 with the name serve"
+    assert [finding.message for finding in listed] == [f"{problem}: {advice}"]
+
+
 def test_a_port_that_kuberay_does_not_check_is_not_reported() -> None:
     cluster = a_cluster().head_container(ports=ports(dashboard=8265, serve=9000))
     cluster.group().container(readinessProbe={"tcpSocket": {"port": 9000}})

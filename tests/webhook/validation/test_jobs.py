@@ -204,6 +204,21 @@ def test_a_mode_that_kuberay_does_not_have_submits_no_job(
         assert [each.level for each in listed] == ([level] if level else [])
 
 
+def test_the_advice_for_an_unknown_mode_lists_alternatives() -> None:
+    (finding,) = findings(a_job().spec(submissionMode="Batch"), "job-submission-mode-unknown")
+    advice = "write K8sJobMode, HTTPMode, InteractiveMode or SidecarMode"
+    assert finding.message == f"'Batch' submits no job: {advice}"
+
+
+@pytest.mark.parametrize(("job_id", "message"), [
+    ("a" * 200, ""), ("a" * 201, "201 characters: use at most 200"),
+    ("a b", "'a b': use letters, digits, '-', '_' and '.'"),
+])  # fmt: skip
+def test_the_submission_id_of_a_job(job_id: str, message: str) -> None:
+    listed = findings(a_job().spec(jobId=job_id), "job-id-invalid")
+    assert [finding.message for finding in listed] == ([message] if message else [])
+
+
 @pytest.mark.parametrize("mode", ["HTTPMode", "InteractiveMode"])
 @pytest.mark.parametrize("name", ["submitterPodTemplate", "submitterConfig"])
 def test_a_mode_without_a_submitter_ignores_its_settings(mode: str, name: str) -> None:

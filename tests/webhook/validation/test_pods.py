@@ -237,7 +237,9 @@ def test_a_limit_of_the_head_is_reported_once() -> None:
 @pytest.mark.parametrize(("amount", "text"), [
     ("400m", "'400m', which is 0.4 bytes: write a unit, such as 400Mi"), ("1Mi", ""), ("0", ""),
     ("512", "'512', which is 512 bytes: write a unit, such as 512Mi"), (8, "'8', which is 8 bytes"),
-    ("1e6", "'1e6', which is 1000000 bytes"), ("2M", ""),
+    ("1e6", "'1e6', which is 1000000 bytes: write a unit, such as 512Mi"), ("2M", ""),
+    (".5", "'.5', which is 0.5 bytes: write a unit, such as 512Mi"), ("500Ki", ""), ("1k", ""),
+    ("0.5Mi", ""), ("10u", "'10u', which is 0.00001 bytes: write a unit, such as 512Mi"),
 ])  # fmt: skip
 @pytest.mark.parametrize("kind", ["limits", "requests"])
 def test_an_amount_of_memory_has_a_unit(kind: str, amount: str | int, text: str) -> None:
