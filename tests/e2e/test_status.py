@@ -763,5 +763,5 @@ def test_one_pod_is_explained_and_a_file_is_compared(
         assert setup.run("diff", "-f", str(file)) == 0
         file.write_text(json.dumps(slices("changed", 2)))
         assert setup.run("diff", "-f", str(file)) == 1
-        assert "tpu-group: hosts that come, 4 hosts" in setup.capture.readouterr().out
+        assert "tpu-group: created hosts, 4 hosts" in setup.capture.readouterr().out
     setup.plane.delete_ray_cluster("changed", NAMESPACE)

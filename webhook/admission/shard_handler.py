@@ -42,7 +42,7 @@ from webhook.reservation.reservations import Reservations
 
 PATH: Final = pointer("metadata", "annotations", SHARD_INDEX.annotation)
 
-COMING: Final = "a RayCluster that is being created"
+CREATING: Final = "a RayCluster that is being created"
 """The holder of an index that was assigned before the API server generated the name."""
 
 _LATE: Final = "existing pods have no shard variables: they were created before"
@@ -153,7 +153,7 @@ class ShardHandler:
                 raise _build_denial(FORBIDDEN, SHARD_COUNT, message)
             if isinstance(found, Taken):
                 message = (
-                    f"{found.holder or COMING} has index {given} of shard group {key.group}: "
+                    f"{found.holder or CREATING} has index {given} of shard group {key.group}: "
                     "remove the annotation, and the RayCluster gets a free one"
                 )
                 raise _build_denial(DUPLICATE, SHARD_INDEX, message)

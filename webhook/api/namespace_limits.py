@@ -1,6 +1,8 @@
 """ResourceQuotas and LimitRanges, with amounts in thousandths."""
 
+from collections import defaultdict
 from decimal import ROUND_CEILING, Decimal
+from itertools import chain
 from typing import Final
 
 import msgspec
@@ -198,29 +200,26 @@ def read_namespaces(documents: list[dict[str, object]]) -> dict[str, NamespaceLi
     """Return the ResourceQuotas and LimitRanges among documents, by namespace; a later object of
     the same name replaces an earlier one, and one of an invalid shape is left out.
     """
-    quotas: dict[tuple[str, str], Quota] = {}
-    ranges: dict[tuple[str, str], list[LimitRangeItem]] = {}
+    quotas: defaultdict[str, dict[str, Quota]] = defaultdict(dict)
+    ranges: defaultdict[str, dict[str, list[LimitRangeItem]]] = defaultdict(dict)
     for document in documents:
         try:
             if document.get("kind") == QUOTA_KIND:
                 quota = msgspec.convert(document, ResourceQuota)
-                quotas[_key(quota.metadata)] = read_quota(quota)
+                namespace, name = _key(quota.metadata)
+                quotas[namespace][name] = read_quota(quota)
             else:
                 limit_range = msgspec.convert(document, LimitRange)
-                ranges[_key(limit_range.metadata)] = read_limits(limit_range)
+                namespace, name = _key(limit_range.metadata)
+                ranges[namespace][name] = read_limits(limit_range)
         except msgspec.ValidationError:
             continue
     return {
         namespace: NamespaceLimits(
-            tuple(quota for key, quota in quotas.items() if key[0] == namespace),
-            tuple(
-                limits
-                for key, range_limits in ranges.items()
-                if key[0] == namespace
-                for limits in range_limits
-            ),
+            tuple(quotas[namespace].values()),
+            tuple(chain.from_iterable(ranges[namespace].values())),
         )
-        for namespace in {key[0] for key in (*quotas, *ranges)}
+        for namespace in {*quotas, *ranges}
     }
 
 

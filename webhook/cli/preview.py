@@ -49,7 +49,7 @@ from webhook.validation.rule_settings import RuleSettings
 from webhook.validation.ruleset import check_file, check_update
 
 _NO_PODS: Final = (
-    "nothing in it makes pods; a RayJob with a clusterSelector runs on a RayCluster that is there"
+    "no pods to create; a RayJob with a clusterSelector runs on an existing RayCluster"
 )
 
 

@@ -178,12 +178,12 @@ def _host_changes(live: Object, after: Object) -> Iterator[HostChange]:
             "the head" if group == names.HEAD_GROUP else f"replica {replica}, host {number}"
         )
         if host not in new_hosts:
-            host_changes.setdefault((group, "hosts that go"), []).append(
-                (host_label, "there", "gone")
+            host_changes.setdefault((group, "deleted hosts"), []).append(
+                (host_label, "exists", "deleted")
             )
         elif host not in live_hosts:
-            host_changes.setdefault((group, "hosts that come"), []).append(
-                (host_label, "not there", "there")
+            host_changes.setdefault((group, "created hosts"), []).append(
+                (host_label, "does not exist", "created")
             )
         else:
             for value_name in sorted({*live_hosts[host], *new_hosts[host]}):

@@ -155,7 +155,7 @@ class RenewedAccess:
                 raise ValueError("the token is not one line")
         except _UNUSABLE as error:
             message = (
-                f"the credentials for the API server cannot be read: {error}; look at the files "
+                f"the credentials for the API server cannot be read: {error}; check the files "
                 "that the kubeconfig or the service account names"
             )
             raise ApiError("unauthorized", message) from error

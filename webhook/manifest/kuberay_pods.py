@@ -62,7 +62,8 @@ def cluster_for(document: Object) -> Object | None:
         meta["name"] = replica_name(str(meta.get("name") or ""), "job")
         owner_kind, spec = names.RAYJOB_KIND, spec.get("jobTemplate") or {}
     cluster = spec.get("rayClusterConfig" if kind == names.RAYSERVICE_KIND else "rayClusterSpec")
-    if cluster is None:
+    # KubeRay reads no `rayClusterSpec` beside a `clusterSelector`.
+    if cluster is None or (owner_kind == names.RAYJOB_KIND and spec.get("clusterSelector")):
         return None
     name = str(meta.get("name") or "")
     labels = {

@@ -57,7 +57,7 @@ def _usual_key(replica: Replica) -> str:
 def _why_none(replica: Replica) -> str:
     """Return why hosts with a usual key have no affinity by it."""
     if replica.slice.placed:
-        return "Kueue chooses the nodes of these pods, and does not look at affinity to other pods"
+        return "Kueue chooses the nodes of these pods, without their affinity to other pods"
     return (
         f"a sub-slice shares its node pool; {TOPOLOGY_KEY.annotation} may name a label that keeps "
         "its hosts together"

@@ -60,7 +60,7 @@ def compute_domain(replica: Replica) -> list[Edit]:
     if replica.policy.apart == "all":
         term["namespaceSelector"] = {}
     present = pod.spec.affinity or Affinity()
-    # Kueue chooses the nodes of such pods, and does not look at affinity to other pods.
+    # Kueue chooses the nodes of such pods, without their affinity to other pods.
     if not replica.slice.placed and term not in present.apart:
         why = "a node is in one ComputeDomain, and has one channel for one pod"
         edits.append(AppendTerm(APART, term, why))

@@ -335,9 +335,14 @@ def test_annotations_of_a_rayjob_reach_its_raycluster(run: Run, write: Write) ->
     assert (status, "spec.schedulingGroup.podGroupName=nightly-" in out) == (0, True)
 
 
-def test_a_rayjob_with_a_cluster_selector_has_no_pods(run: Run, write: Write) -> None:
+@pytest.mark.parametrize("has_cluster", [False, True])
+def test_a_rayjob_with_a_cluster_selector_has_no_pods(
+    run: Run, write: Write, *, has_cluster: bool
+) -> None:
     job = wrapped("RayJob")
-    job["spec"] = {"clusterSelector": {"ray.io/cluster": "c"}, "entrypoint": "python a.py"}
+    job["spec"] |= {"clusterSelector": {"ray.io/cluster": "c"}, "entrypoint": "python a.py"}
+    if not has_cluster:
+        del job["spec"]["rayClusterSpec"]
     status, _, err = run("preview", write(job))
     assert (status, "a RayJob with a clusterSelector runs on" in err) == (2, True)
 

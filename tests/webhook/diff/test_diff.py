@@ -104,21 +104,21 @@ def test_a_changed_field_has_both_values_and_new_hosts_are_counted(
 ) -> None:
     new = with_group(written(), replicas=3)
     assert "  ~ spec.workerGroupSpecs[tpu].replicas: 2 -> 3\n" in diff(stored(), new).out
-    assert of_hosts(found(stored(), new)) == {("tpu", "hosts that come", 4)}
+    assert of_hosts(found(stored(), new)) == {("tpu", "created hosts", 4)}
 
 
 def test_a_suspended_raycluster_loses_all_its_hosts(diff: Diff) -> None:
     out = diff(stored(), written(spec={"suspend": True})).out
-    assert "  * headgroup: hosts that go, 1 host, first the head: there -> gone\n" in out
-    assert "  * tpu: hosts that go, 8 hosts, first replica 0, host 0: there -> gone\n" in out
+    assert "  * headgroup: deleted hosts, 1 host, first the head: exists -> deleted\n" in out
+    assert "  * tpu: deleted hosts, 8 hosts, first replica 0, host 0: exists -> deleted\n" in out
     out = diff(stored(spec={"suspend": True}), written(spec={"suspend": False})).out
-    assert "  * tpu: hosts that come, 8 hosts" in out
+    assert "  * tpu: created hosts, 8 hosts" in out
 
 
 def test_another_number_of_hosts_changes_the_values_of_the_others(found: Found) -> None:
     new = with_group(written(), numOfHosts=2)
     result = found(stored(), new)
-    assert of_hosts(result) == {("tpu", "hosts that go", 4), ("tpu", "TPU_WORKER_HOSTNAMES", 4)}
+    assert of_hosts(result) == {("tpu", "deleted hosts", 4), ("tpu", "TPU_WORKER_HOSTNAMES", 4)}
     rules = {each["rule"] for each in result["found"]}
     assert {"tpu-topology-mismatch", "num-of-hosts-changed"} <= rules
     live = stored()
@@ -146,10 +146,10 @@ def owner_of(kind: str, **changes: object) -> Object:
 def test_the_hosts_that_an_object_creates_are_compared(kind: str, diff: Diff, found: Found) -> None:
     live = owner_of(kind)
     assert diff(live, owner_of(kind)) == (0, f"{kind} team/llama: the same\n", "")
-    assert of_hosts(found(live, owner_of(kind, replicas=3))) == {("tpu", "hosts that come", 4)}
+    assert of_hosts(found(live, owner_of(kind, replicas=3))) == {("tpu", "created hosts", 4)}
     out = diff(live, owner_of(kind, numOfHosts=2)).out
     whose = "its" if kind == "RayService" else "the next"
-    assert f"  * tpu of {whose} RayCluster: hosts that go, 4 hosts" in out
+    assert f"  * tpu of {whose} RayCluster: deleted hosts, 4 hosts" in out
     assert f"  * tpu of {whose} RayCluster: TPU_WORKER_HOSTNAMES, 4 hosts" in out
 
 
@@ -164,7 +164,7 @@ def test_the_hosts_that_an_object_creates_are_compared(kind: str, diff: Diff, fo
 )
 def test_a_suspended_object_creates_no_hosts(kind: str, suspended: Object, found: Found) -> None:
     new = merged(owner_of(kind), {"spec": suspended})
-    hosts = {("headgroup", "hosts that go", 1), ("tpu", "hosts that go", 8)}
+    hosts = {("headgroup", "deleted hosts", 1), ("tpu", "deleted hosts", 8)}
     assert of_hosts(found(owner_of(kind), new)) == hosts
 
 
@@ -172,6 +172,8 @@ def test_a_job_with_a_cluster_selector_creates_no_hosts(found: Found) -> None:
     live = owner_of("RayJob")
     live["spec"] = {"entrypoint": "a", "clusterSelector": {"ray.io/cluster": "llama"}}
     assert found(live, merged(live, {"spec": {"entrypoint": "b"}}))["hosts"] == []
+    ignored = {"rayClusterSpec": owner_of("RayJob")["spec"]["rayClusterSpec"]}
+    assert found(live, merged(live, {"spec": ignored}))["hosts"] == []
 
 
 def test_a_resolved_finding_is_shown_too(found: Found) -> None:

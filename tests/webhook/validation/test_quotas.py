@@ -170,6 +170,19 @@ def test_the_work_for_containers_with_resources_of_their_own_is_linear() -> None
     assert two / one < RATIO_MAX
 
 
+def test_the_limits_of_twice_as_many_namespaces_are_twice_the_work() -> None:
+    def read_of(number: int) -> Callable[[], object]:
+        quota = a_quota({"pods": "1"})
+        quotas = [
+            {**quota, "metadata": {"name": "team", "namespace": f"team-{index}"}}
+            for index in range(number)
+        ]
+        return lambda: read_namespaces(quotas)
+
+    one, two = (lines(read_of(number)) for number in (100, 200))
+    assert two / one < RATIO_MAX
+
+
 def test_more_amounts_than_can_be_compared_in_time_are_not_compared() -> None:
     resources = {"resources": {"limits": {"e.com/0": "5"}}}
     containers = [{"name": f"c{number}", "image": "a", **resources} for number in range(400)]
