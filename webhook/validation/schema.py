@@ -13,6 +13,7 @@ from difflib import get_close_matches
 from functools import lru_cache
 from typing import Any, Final
 
+from webhook.api import names
 from webhook.api.formats import (
     LABEL_VALUE_ADVICE,
     is_dns_subdomain,
@@ -20,9 +21,10 @@ from webhook.api.formats import (
     is_qualified_name,
     shorten,
 )
+from webhook.api.release import format_release
 from webhook.api.review import DUPLICATE, NOT_SUPPORTED, REQUIRED, TYPE_INVALID
 from webhook.manifest.yaml_values import PLAIN, scalar
-from webhook.validation.crd import Part, Schema, schema_of, walk_schema
+from webhook.validation.crd import Part, Schema, releases, schema_of, walk_schema
 from webhook.validation.field import Field, at
 from webhook.validation.finding import Fault
 from webhook.validation.ray_object import RayObject, read_ray_object
@@ -67,13 +69,23 @@ def schema_violated(ray_object: RayObject) -> Iterator[Fault]:
     """
     schema, root = _schema(ray_object)
     if root is None:
-        version = (ray_object.root / "apiVersion").text[:_SHOWN]
-        message = f"KubeRay has no {ray_object.kind} in {version}: write ray.io/v1"
-        yield Fault(ray_object.root / "apiVersion", message, NOT_SUPPORTED)
+        yield _build_version_fault(ray_object)
     else:
         yield from _metadata(ray_object.meta)
         for field, part in walk_schema(ray_object.root, schema, root):
             yield from _faults(field, part)
+
+
+def _build_version_fault(ray_object: RayObject) -> Fault:
+    """Return the fault of an object of a kind and version that the release does not have."""
+    field, kuberay = ray_object.root / "apiVersion", ray_object.settings.kuberay
+    kind = f"{names.RAY_VERSIONS[0]}/{ray_object.kind}"
+    first = next(release for release in releases() if kind in schema_of(release).roots)
+    if kuberay is not None and kuberay < first:
+        problem = f"KubeRay {format_release(kuberay)} has no {ray_object.kind}"
+        return Fault(field, f"{problem}: use {format_release(first)} or later", NOT_SUPPORTED)
+    problem = f"KubeRay has no {ray_object.kind} in {field.text[:_SHOWN]}"
+    return Fault(field, f"{problem}: write ray.io/v1", NOT_SUPPORTED)
 
 
 def _metadata(meta: Field) -> Iterator[Fault]:

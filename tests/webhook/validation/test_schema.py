@@ -137,6 +137,19 @@ def test_a_kind_that_a_version_does_not_serve_is_refused() -> None:
     assert "apiVersion" in denied(value)
 
 
+@pytest.mark.parametrize(("version", "kuberay", "message"), [
+    ("v1", (1, 5), "KubeRay 1.5 has no RayCronJob: use 1.6 or later"),
+    ("v1alpha1", (1, 5), "KubeRay 1.5 has no RayCronJob: use 1.6 or later"),
+    ("v1alpha1", (1, 6), "KubeRay has no RayCronJob in ray.io/v1alpha1: write ray.io/v1"),
+])  # fmt: skip
+def test_a_kind_that_a_release_does_not_have_needs_a_newer_one(
+    version: str, kuberay: tuple[int, int], message: str
+) -> None:
+    value = {"apiVersion": f"ray.io/{version}", "kind": "RayCronJob", "metadata": {"name": "a"}}
+    listed = check_file("RayCronJob", value, RuleSettings(kuberay=kuberay))
+    assert message in [finding.message for finding in listed]
+
+
 @pytest.mark.parametrize("garbage", [1, [], {"spec": 1}, {"metadata": 1, "spec": [None]}])
 def test_garbage_is_refused_without_an_exception(garbage: Any) -> None:  # noqa: ANN401 - garbage
     value = {"apiVersion": "ray.io/v1", **garbage} if isinstance(garbage, dict) else garbage
