@@ -74,8 +74,10 @@ def _title(cluster: report.RayClusterReport) -> RenderableType:
     )
     if cluster.suspended:
         title.append("  suspended", style=style("warning"))
-    if cluster.leaving:
-        title.append(f"  {format_count(cluster.leaving, 'pod')} being deleted", style=style("dim"))
+    if cluster.terminating:
+        title.append(
+            f"  {format_count(cluster.terminating, 'pod')} being deleted", style=style("dim")
+        )
     return title
 
 

@@ -1,4 +1,4 @@
-"""Events on RayClusters, by `events.k8s.io/v1`: a series for each key of a notice; and the reporter
+"""Events on RayClusters, by `events.k8s.io/v1`: a series for each key; and the reporter
 of problems, which examines all objects periodically, for events and for metrics.
 
 https://kubernetes.io/docs/reference/kubernetes-api/cluster-resources/event-v1/
@@ -67,7 +67,7 @@ class _Written(Struct):
 
 
 class EventRecorder:
-    """Writes notices as events. `instance` is the `reportingInstance`.
+    """Writes events by request. `instance` is the `reportingInstance`.
 
     The name of an event is derived from its series, so that another process continues the series.
     The API server allows changes only of an event's count and last observed time.
@@ -85,7 +85,7 @@ class EventRecorder:
         self._problem = ""
 
     async def record(self, event_requests: Iterable[EventRequest], now: float) -> None:
-        """Write new notices, and repeat lasting ones periodically."""
+        """Write new events, and repeat lasting ones periodically."""
         current = {event_request.key: event_request for event_request in event_requests}
         for key, written_event in self._series.items():
             written_event.lasting = written_event.lasting and key in current
@@ -98,10 +98,10 @@ class EventRecorder:
         for key, event_request in [*self._waiting.items()][:_AT_ONCE]:
             try:
                 self._series[key] = _Written(await self._write(event_request, now), now)
-            # Includes our own bugs, so that one notice does not block the others
+            # Includes our own bugs, so that one event does not block the others
             except Exception as error:  # noqa: BLE001
                 self._handle_failure(event_request, error)
-                # The API server itself fails, so the next notices would fail too; they stay for the
+                # The API server itself fails, so the next events would fail too; they stay for the
                 # next report.
                 if reason_of(error) not in _LOST:
                     return

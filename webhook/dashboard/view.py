@@ -282,8 +282,8 @@ def _notes(cluster: report.RayClusterReport) -> Iterator[str]:
         yield f"queue {cluster.queue}"
     if cluster.suspended:
         yield "suspended"
-    if cluster.leaving:
-        yield f"{format_count(cluster.leaving, 'pod')} being deleted"
+    if cluster.terminating:
+        yield f"{format_count(cluster.terminating, 'pod')} being deleted"
 
 
 def _place(cluster: report.RayClusterReport) -> dict[str, str]:

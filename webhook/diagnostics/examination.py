@@ -228,7 +228,7 @@ def report_of(
         ),
         problems=tuple(causes(problems)),
         suspended=cluster.cluster_config.suspended,
-        leaving=len(cluster.leaving),
+        terminating=len(cluster.leaving),
         pod_groups=tuple(_pod_groups(cluster)),
         uid=cluster.cluster_config.uid,
         deleting=cluster.cluster_config.deleting,

@@ -214,4 +214,4 @@ def _restless(cluster: report.RayClusterReport) -> bool:
     """Return whether the report of a RayCluster changes with time other than by pending symptoms:
     it could not be examined, or a pod is terminating.
     """
-    return bool(cluster.failure or cluster.leaving)
+    return bool(cluster.failure or cluster.terminating)

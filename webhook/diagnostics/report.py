@@ -130,7 +130,7 @@ class RayClusterReport(Struct, rename="camel", frozen=True, omit_defaults=True, 
     groups: tuple[GroupReport, ...]
     problems: tuple[Problem, ...] = ()
     suspended: bool = False
-    leaving: int = 0
+    terminating: int = 0
     pod_groups: tuple[PodGroupReport, ...] = ()
     uid: str = ""
     deleting: bool = False

@@ -155,7 +155,7 @@ class Tracker(Struct):
         by_series: dict[SeriesKey, list[tuple[report.RayClusterReport, Problem]]] = {}
         for key, lasting_problem in lasting_problems.items():
             by_series.setdefault(self.series[key], []).append(lasting_problem)
-        old_notices, self.open = self.open, {}
+        previous_requests, self.open = self.open, {}
         for series, ((cluster, problem), *other_problems) in by_series.items():
             note = _note(problem, [other_problem.replica for _, other_problem in other_problems])
             event_request = EventRequest(
@@ -169,7 +169,7 @@ class Tracker(Struct):
             # A RayCluster that could not be checked has not lost its problems.
             if not (reported_cluster.failure or reported_cluster.deleting)
         }
-        for series, event_request in old_notices.items():
+        for series, event_request in previous_requests.items():
             if series not in self.open and series.uid in existing_uids:
                 yield _build_resolved_event(event_request)
 

@@ -50,7 +50,7 @@ def test_a_host_is_shown_with_its_state_pod_and_node(
     scene = Scene().changed(HOST, **overlay)
     host = replica(scene).hosts[3]
     assert (host.state, host.pods, host.node) == (state, pods, node)
-    assert scene.examined().clusters[0].leaving == (state == "missing")
+    assert scene.examined().clusters[0].terminating == (state == "missing")
 
 
 def test_a_replica_that_comes_up_is_not_called_waiting() -> None:
