@@ -9,7 +9,7 @@ from webhook.api import names
 from webhook.cli.files import read_files
 from webhook.manifest.reader import Manifest
 from webhook.validation.finding import DENY
-from webhook.validation.rule_settings import RuleSettings
+from webhook.validation.rule_settings import RuleSettings, default_gates
 from webhook.validation.ruleset import check_file
 
 WARNED_MAX = 0.03
@@ -36,8 +36,11 @@ class Noise(NamedTuple):
 
 
 def read_noise(samples: Path, settings: RuleSettings) -> Noise:
-    """Return the findings in the Ray objects of a folder, some of which need a gate."""
-    settings = structs.replace(settings, gates=dict.fromkeys(settings.gates, True))
+    """Return the findings in the Ray objects of a folder, some of which need a gate of their
+    release that is off by default.
+    """
+    declared = default_gates(settings.kuberay)
+    settings = structs.replace(settings, gates={name: name in declared for name in settings.gates})
     objects, templates, denied, warned, lines = 0, 0, 0, 0, []
     for manifest in read_files([samples]):
         if not isinstance(manifest, Manifest) or manifest.kind not in names.RAY_KINDS:
