@@ -28,10 +28,10 @@ DUPLICATE: Final = "host-duplicate"
 
 CHANGING: Final = "the RayCluster has just changed"
 SUSPENDED: Final = "the RayCluster or the group is suspended"
-SCALING: Final = "pods are leaving the group"
+SCALING: Final = "the group scales down"
 HEADLESS: Final = "the RayCluster has no head pod that lasts"
 SPENT: Final = "the budget of this hour is spent"
-GOING: Final = "another replica of the group is going"
+GOING: Final = "another replica of the group is being deleted"
 TOO_NEW: Final = "it has not been broken long enough"
 
 

@@ -237,7 +237,7 @@ class RepairReconciler:
         """Log the reason why a broken replica is not replaced, if the reason is new."""
         for replica, why in now.items():
             if before.get(replica) != why:
-                message = "repair: %s of group %s of RayCluster %s/%s is broken, and waits: %s"
+                message = "repair: %s of group %s of RayCluster %s/%s is broken, not replaced: %s"
                 _log.info(
                     message,
                     f"replica {replica}",
