@@ -122,9 +122,8 @@ def serve_port_mismatch(service: Service) -> Iterator[Fault]:
         number = _SERVE_PORT if named is None else (named / "containerPort").number
         if number and number != actual:
             field = ports if named is None else named / "containerPort"
-            problem = f"Ray Serve listens on {actual}, but KubeRay checks {number}"
-            added = f"add containerPort {actual} with the name {_SERVE}"
-            advice = f"set http_options.port to {number}, or {added}"
+            problem = f"Serve listens on {actual}, but KubeRay checks {number}"
+            advice = f"set http_options.port, or name port {actual} {_SERVE}"
             yield Fault(field, f"{problem}: {advice if named is None else 'make them equal'}")
 
 

@@ -126,8 +126,8 @@ def test_serve_listens_where_kuberay_checks(
 
 def test_the_port_of_serve_is_changed_where_the_default_ports_of_the_head_remain() -> None:
     listed = findings(a_service(a_cluster()).spec(serveConfigV2=ON_9000), "serve-port-mismatch")
-    problem = "Ray Serve listens on 9000, but KubeRay checks 8000"
-    advice = "set http_options.port to 8000, or add containerPort 9000 with the name serve"
+    problem = "Serve listens on 9000, but KubeRay checks 8000"
+    advice = "set http_options.port, or name port 9000 serve"
     assert [finding.message for finding in listed] == [f"{problem}: {advice}"]
 
 
