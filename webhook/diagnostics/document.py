@@ -1,6 +1,7 @@
 """The report as a JSON document: the output of `status -o json`, also served by the dashboard."""
 
 from collections.abc import Iterator
+from inspect import cleandoc
 from typing import Any, Final, Literal
 
 import msgspec
@@ -139,6 +140,9 @@ def build_schemas(types: tuple[type[Struct], ...], template: str) -> dict[str, A
     """Return JSON Schemas of what `convert_to_json` returns for types and their parts, by name."""
     _, schemas = msgspec.json.schema_components(types, ref_template=template)
     for schema in schemas.values():
+        # Python 3.13 removes the indentation of docstrings, the releases before it do not
+        if "description" in schema:
+            schema["description"] = cleandoc(schema["description"])
         for name in schema.get("properties", {}).keys() & _TIMES:
             schema["properties"][name] = {"type": "string", "format": "date-time"}
     return schemas
