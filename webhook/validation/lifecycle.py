@@ -136,13 +136,13 @@ def memory_below_mebibyte(cluster: ClusterSpec) -> Iterator[Fault]:
 
 def _find_tiny(field: Field) -> Iterator[Fault]:
     """Yield an amount of bytes that is too small for its unit to be meant."""
-    amount, text = read_quantity(field.value), str(field.value)
-    if amount is not None and 0 < amount < _MEBIBYTE and _WITHOUT_UNIT.fullmatch(text):
+    amount, literal = read_quantity(field.value), str(field.value)
+    if amount is not None and 0 < amount < _MEBIBYTE and _WITHOUT_UNIT.fullmatch(literal):
         count = f"{amount.normalize():f}"[:12]
         unit = "byte" if amount == 1 else "bytes"
-        digits = text.rstrip("m")
+        digits = literal.rstrip("m")
         example = digits if digits.isdigit() and len(digits) <= _DIGITS_MAX else "512"
-        problem = f"{text[:20]!r}, which is {count} {unit}"
+        problem = f"{literal[:20]!r}, which is {count} {unit}"
         yield Fault(field, f"{problem}: write a unit, such as {example}Mi")
 
 
