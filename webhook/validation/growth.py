@@ -47,22 +47,12 @@ def read_growth(old: RayObject | None, new: RayObject, *, second: bool = False) 
         return None
     reader = TemplateReader(limits.limits, raised=new.settings.raise_wait_gcs_ready)
     templates = reader.read(new, current=old is new)
-    if old is None:
-        return Growth(
-            new, limits, templates=templates, ending=[], counts=_count_objects(new, second=False)
-        )
+    if old is None or second:
+        counts = _count_objects(new, second=second)
+        return Growth(new, limits, templates=templates, ending=[], counts=counts, second=second)
     old_templates = templates if old is new else reader.read(old)
-    if old is not new and not (second or _grows(old, old_templates, new, templates)):
+    if old is not new and not _grows(old, old_templates, new, templates):
         return None
-    if second:
-        return Growth(
-            new,
-            limits,
-            templates=templates,
-            ending=[],
-            counts=_count_objects(new, second=True),
-            second=True,
-        )
     return Growth(
         new,
         limits,
