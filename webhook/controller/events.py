@@ -133,7 +133,7 @@ class EventRecorder:
                 raise
         else:
             return 1
-        # The count goes on from the stored one: a previous leader may have counted further.
+        # The count continues from the stored one: a previous leader may have counted further.
         stored_event = await self._api.read(_path(event_request), _Event)
         return await self._repeat(
             event_request, (stored_event.series.count if stored_event.series else 1) + 1, now
