@@ -1,7 +1,7 @@
 """Diagnoses of the owners of RayClusters: RayJobs, RayServices, and what suspends a RayCluster."""
 
 from collections.abc import Iterator
-from typing import Final
+from typing import Final, TypeVar
 
 from webhook.api import names
 from webhook.api.formats import in_line
@@ -11,6 +11,9 @@ from webhook.diagnostics.container_faults import is_ready
 from webhook.diagnostics.diagnosis import ERROR, INFO, Begin, Diagnosis, EventRule, Symptom, latest
 from webhook.diagnostics.messages import describe, format_names, show
 from webhook.objects.live_objects import LiveJob, LiveService, find
+from webhook.objects.object_cache import LiveObject, Table
+
+T = TypeVar("T", bound=LiveObject)
 
 _FAILED: Final = ("Failed", "ValidationFailed")
 _NOT_STARTED: Final = ("", "PENDING")
@@ -195,17 +198,18 @@ def suspended(cluster: AssignedCluster) -> Iterator[Symptom]:
 
 
 def _job(cluster: AssignedCluster) -> LiveJob | None:
-    owner = cluster.live.metadata.controller
-    if owner is None or owner.kind != names.RAYJOB_KIND:
-        return None
-    return cluster.objects.ray_jobs.one(f"{cluster.namespace}/{owner.name}")
+    return _owner(cluster, names.RAYJOB_KIND, cluster.objects.ray_jobs)
 
 
 def _service(cluster: AssignedCluster) -> LiveService | None:
+    return _owner(cluster, names.RAYSERVICE_KIND, cluster.objects.ray_services)
+
+
+def _owner(cluster: AssignedCluster, kind: str, table: Table[T]) -> T | None:
     owner = cluster.live.metadata.controller
-    if owner is None or owner.kind != names.RAYSERVICE_KIND:
+    if owner is None or owner.kind != kind:
         return None
-    return cluster.objects.ray_services.one(f"{cluster.namespace}/{owner.name}")
+    return table.one(f"{cluster.namespace}/{owner.name}")
 
 
 OWNERS: Final = (
