@@ -166,7 +166,7 @@ def find_start_fault(
     until = last + _EVENT_SECONDS
     if started or pod.ended or until <= now or last - first < _SHORT_SECONDS:
         return None
-    if prepared is not None and prepared.status == "True":
+    if prepared is not None and prepared.is_true:
         return None
     event = max(events, key=lambda event: (_TIMED_OUT not in event.message, event.last or 0.0))
     message = in_line(f"{event.reason}, {event.message}")

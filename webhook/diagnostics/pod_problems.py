@@ -36,7 +36,7 @@ from webhook.diagnostics.messages import describe, format_names, hosts, pluraliz
 from webhook.diagnostics.scheduler_faults import scheduler_fault
 from webhook.objects.live_objects import Condition, ContainerStatus, LivePod
 from webhook.objects.object_cache import STARTS
-from webhook.objects.readiness import STEADY_SECONDS, answer_of, is_true
+from webhook.objects.readiness import STEADY_SECONDS, answer_of
 
 _EVICTED: Final = (
     ("EmptyDir", "raise the sizeLimit of the volume in the pod template, or write less"),
@@ -481,7 +481,7 @@ def _scheduler(pod: LivePod) -> str:
     condition = pod.condition("PodScheduled")
     if condition is None:
         return f"scheduler {pod.spec.scheduler_name or _SCHEDULER} has not considered it"
-    message = condition.words if condition.status != "True" else ""
+    message = "" if condition.is_true else condition.words
     return message or "the scheduler gives no reason"
 
 
@@ -580,7 +580,7 @@ def _unsteady_since(cluster: AssignedCluster, pod: LivePod) -> float | None:
 
 def _steady_at(ready: Condition | None) -> float | None:
     """Return when an object that is ready has been ready for a minute."""
-    since = ready.since if ready is not None and is_true(ready) else None
+    since = ready.since if ready is not None and ready.is_true else None
     return None if since is None else since + STEADY_SECONDS
 
 
@@ -600,7 +600,7 @@ def _pod_group(pod: LivePod) -> str:
 
 def _resize(pod: LivePod) -> str:
     condition = pod.condition("PodResizePending")
-    if condition is None or condition.status != "True" or condition.reason not in _STUCK:
+    if condition is None or not condition.is_true or condition.reason not in _STUCK:
         return ""
     return f"{condition.reason}, {condition.words}"
 

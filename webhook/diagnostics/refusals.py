@@ -11,9 +11,8 @@ from webhook.diagnostics.container_faults import is_ready
 from webhook.diagnostics.diagnosis import earliest, latest
 from webhook.groups.naming import pod_prefix
 from webhook.objects.live_objects import LiveEvent, LivePod, find
-from webhook.objects.object_cache import REFUSALS
+from webhook.objects.object_cache import REFUSALS, REPLICA_FAILURE
 
-_REPLICA_FAILURE: Final = "ReplicaFailure"
 _HEAD, _SEVERAL = "FailedToCreateHeadPod", "(combined from similar events): "
 _FRESH_SECONDS: Final = 1100.0
 """Maximum age of KubeRay's last rejection: KubeRay retries after 1,000 s at the latest."""
@@ -40,8 +39,8 @@ def last_refusal(cluster: AssignedCluster) -> Refusal | None:
     KubeRay deletes an incomplete replica and creates it again, so that the creation of a pod alone
     says nothing: its replica is complete, or it has existed for two minutes.
     """
-    condition = find(cluster.live.status.conditions, _REPLICA_FAILURE)
-    failed = condition if condition is not None and condition.status == "True" else None
+    condition = find(cluster.live.status.conditions, REPLICA_FAILURE)
+    failed = condition if condition is not None and condition.is_true else None
     if _has_all_pods(cluster):
         return None
     events = sorted(_open(cluster), key=lambda each: each[0])

@@ -82,7 +82,7 @@ def _find_preemption_reasons(group: AssignedGroup) -> dict[tuple[int, str, int],
     reasons = {}
     for identity, pod in group.leaving:
         target = pod.condition("DisruptionTarget")
-        if target is not None and target.reason == _PREEMPTION and target.status == "True":
+        if target is not None and target.reason == _PREEMPTION and target.is_true:
             reasons[identity.replica, identity.name, identity.host] = target.words
     return reasons
 

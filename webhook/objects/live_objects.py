@@ -69,6 +69,10 @@ class Condition(Struct, rename="camel", frozen=True, gc=False):
         return seconds_of(self.last_transition_time)
 
     @property
+    def is_true(self) -> bool:
+        return self.status == "True"
+
+    @property
     def words(self) -> str:
         """The message in one line, or else the reason."""
         return in_line(self.message) or self.reason
@@ -214,7 +218,7 @@ class LivePod(Pod, frozen=True, gc=False):
     def ready(self) -> bool:
         """Return whether all containers are ready."""
         condition = self.condition("Ready")
-        return condition is not None and condition.status == "True"
+        return condition is not None and condition.is_true
 
     @property
     def ended(self) -> bool:
@@ -286,7 +290,7 @@ class LiveNode(Bare, frozen=True, gc=False):
     def unready(self) -> Condition | None:
         """The condition `Ready`, unless it is true or the node has none yet."""
         ready = self.readiness
-        return None if ready is None or ready.status == "True" else ready
+        return None if ready is None or ready.is_true else ready
 
 
 class LiveGroup(WorkerGroup, rename="camel", frozen=True, gc=False):

@@ -57,7 +57,8 @@ PROBES: Final = "Unhealthy"
 """Reason of kubelet's events for probes that fail."""
 EVENTS: Final = (*REFUSALS, END, *STARTS, PROBES)
 """Reasons of the events that are read."""
-_FAILURE: Final = "ReplicaFailure"
+REPLICA_FAILURE: Final = "ReplicaFailure"
+"""The condition of a RayCluster whose pod was rejected."""
 _NAMESPACE_NAME: Final = "kubernetes.io/metadata.name"
 """The label that every namespace has.
 
@@ -321,14 +322,14 @@ class ObjectCache:
         """Store a rejection that KubeRay's condition no longer has, as an event: KubeRay deletes an
         incomplete replica, which ends the condition, and creates it again.
         """
-        failed = find(old.status.conditions, _FAILURE) if old is not None else None
-        if old is None or failed is None or failed.status != "True":
+        failed = find(old.status.conditions, REPLICA_FAILURE) if old is not None else None
+        if old is None or failed is None or not failed.is_true:
             return
-        meta, uid = old.metadata, f"{_FAILURE} {old.metadata.uid}"
-        still = find(new.status.conditions, _FAILURE) if new is not None else None
+        meta, uid = old.metadata, f"{REPLICA_FAILURE} {old.metadata.uid}"
+        still = find(new.status.conditions, REPLICA_FAILURE) if new is not None else None
         if new is None:
             self.events.remove(uid)
-        elif still is None or still.status != "True":
+        elif still is None or not still.is_true:
             about = EventObject(names.RAYCLUSTER_KIND, meta.name or "", meta.uid or "")
             at = failed.last_transition_time
             time = still.last_transition_time if still is not None else at

@@ -33,7 +33,7 @@ class ReadinessHistory:
         """Handle a change of an object. `new` is None after its deletion."""
         if new is None:
             self._begun.pop(uid, None)
-        elif old is not None and is_true(old) and not is_true(new):
+        elif old is not None and old.is_true and not new.is_true:
             ready, unready = old.since, new.since
             if ready is not None and unready is not None and unready - ready < STEADY_SECONDS:
                 self._begun.setdefault(uid, ready)
@@ -47,14 +47,9 @@ class ReadinessHistory:
         return self._begun.get(uid) if ready is None or not is_steady(ready, now) else None
 
 
-def is_true(condition: Condition) -> bool:
-    """Return whether the status of a condition is true."""
-    return condition.status == "True"
-
-
 def is_steady(ready: Condition, now: float) -> bool:
     """Return whether an object has been ready for a minute, or for an unknown time."""
-    return is_true(ready) and (ready.since is None or now - ready.since >= STEADY_SECONDS)
+    return ready.is_true and (ready.since is None or now - ready.since >= STEADY_SECONDS)
 
 
 def failing_since(events: Iterable[LiveEvent], ready: Condition | None, now: float) -> float | None:
