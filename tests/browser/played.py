@@ -10,15 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from tests.harness.fake_api import (
-    EVENTS,
-    NAMESPACES,
-    NODES,
-    PODS,
-    RAYCLUSTERS,
-    SERVICES,
-    FakeApi,
-)
+from tests.harness.fake_api import EVENTS, NAMESPACES, NODES, PODS, RAYCLUSTERS, SERVICES, FakeApi
 from tests.harness.scenes import Object, Scene
 from tests.harness.scheduling_rules import PODGROUPS
 from tests.harness.served import kubeconfig

@@ -15,13 +15,7 @@ from tests.browser.install import AXE
 from tests.browser.pictures import TEXTS, WINDOWS, open_page, text_in, write_state
 from tests.browser.played import Cluster, dashboard, dashboard_process
 from tests.harness.dashboard_page import document_of
-from tests.harness.fake_api import (
-    NAMESPACES,
-    NODES,
-    PODS,
-    RAYCLUSTERS,
-    SERVICES,
-)
+from tests.harness.fake_api import NAMESPACES, NODES, PODS, RAYCLUSTERS, SERVICES
 from tests.harness.fleet import Fleet
 from tests.harness.scenes import Scene
 from tests.webhook.diagnostics.samples import samples

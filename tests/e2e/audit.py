@@ -4,12 +4,7 @@ import json
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tests.e2e.installation import (
-    CONTROLLER,
-    NAMESPACE,
-    WEBHOOK,
-    Right,
-)
+from tests.e2e.installation import CONTROLLER, NAMESPACE, WEBHOOK, Right
 from tests.e2e.process import lines
 
 

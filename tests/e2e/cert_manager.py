@@ -29,8 +29,7 @@ class CertManager(Peer):
         health_port = free_port()
         kubeconfig = plane.kubeconfig(USER, [MASTERS, "system:serviceaccounts"])
         program = plane.program(
-            build.CERT_MANAGER,
-            [f"-config={kubeconfig}", f"-health=127.0.0.1:{health_port}"],
+            build.CERT_MANAGER, [f"-config={kubeconfig}", f"-health=127.0.0.1:{health_port}"]
         )
         super().__init__(program, lambda: says_ready(health_port))
 

@@ -9,13 +9,7 @@ from typing import Final, Self
 
 import yaml
 
-from tests.e2e.api import (
-    CRDS,
-    Api,
-    ApiError,
-    Json,
-    Resource,
-)
+from tests.e2e.api import CRDS, Api, ApiError, Json, Resource
 from tests.e2e.control_plane import ControlPlane
 from tests.e2e.waiting import until
 

@@ -107,11 +107,7 @@ class ControlPlane:
         """What kubectl, or another `program` of its kind, answers the administrator; `-f -` reads
         `stdin`. The caller looks at the return code.
         """
-        command = [
-            str(build.binary(program)),
-            f"--kubeconfig={self.admin_kubeconfig}",
-            *arguments,
-        ]
+        command = [str(build.binary(program)), f"--kubeconfig={self.admin_kubeconfig}", *arguments]
         return subprocess.run(
             command, input=stdin, capture_output=True, text=True, check=False, timeout=120
         )

@@ -13,13 +13,7 @@ from prometheus_client.samples import Sample
 from tests.e2e.api import Json
 from tests.e2e.control_plane import ControlPlane
 from tests.e2e.installation import CONTROLLER, NAMESPACE, token_kubeconfig
-from tests.e2e.process import (
-    NO_ANSWER,
-    Program,
-    Startable,
-    free_port,
-    records,
-)
+from tests.e2e.process import NO_ANSWER, Program, Startable, free_port, records
 
 ANSWER_SECONDS = 30
 HOST = "127.0.0.1"

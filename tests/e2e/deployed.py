@@ -13,15 +13,7 @@ from contextlib import ExitStack
 from threading import Event, Thread
 from typing import Final, Self
 
-from tests.e2e.api import (
-    MERGE_PATCH,
-    PODS,
-    SECRETS,
-    SERVICES,
-    ApiError,
-    Json,
-    Resource,
-)
+from tests.e2e.api import MERGE_PATCH, PODS, SECRETS, SERVICES, ApiError, Json, Resource
 from tests.e2e.control_plane import ControlPlane
 from tests.e2e.installation import NAMESPACE, WEBHOOK, token_kubeconfig
 from tests.e2e.process import Peer, free_port, says_ready

@@ -18,22 +18,12 @@ from threading import Event, Thread
 from time import monotonic, sleep, time
 from typing import ClassVar, NamedTuple, Self
 
-from tests.e2e.api import (
-    PODS,
-    RAY_CLUSTERS,
-    ApiError,
-    Json,
-)
+from tests.e2e.api import PODS, RAY_CLUSTERS, ApiError, Json
 from tests.e2e.control_plane import ControlPlane
 from tests.e2e.fleet import Fleet
 from tests.e2e.kuberay import UNTHROTTLED, Operator
 from tests.e2e.large import large
-from tests.e2e.rays import (
-    HOSTS,
-    slices,
-    stored,
-    worker_of,
-)
+from tests.e2e.rays import HOSTS, slices, stored, worker_of
 from tests.e2e.waiting import until
 from tests.e2e.webhook_process import admissions_in
 from webhook.api import names

@@ -3,14 +3,7 @@
 from collections.abc import Mapping
 
 from tests.e2e import needs
-from tests.e2e.api import (
-    POD_GROUPS,
-    RAY_CLUSTERS,
-    WORKLOADS,
-    Api,
-    Json,
-    Objects,
-)
+from tests.e2e.api import POD_GROUPS, RAY_CLUSTERS, WORKLOADS, Api, Json, Objects
 from tests.e2e.installation import WITH_CONTROLLER
 from tests.e2e.rays import example
 from tests.e2e.versions import NEWEST, chosen

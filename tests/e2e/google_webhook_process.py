@@ -93,7 +93,7 @@ class GoogleWebhook:
                 "kind": "MutatingWebhookConfiguration",
                 "metadata": {"name": CONFIGURATION},
                 "webhooks": [webhook],
-            },
+            }
         ]
 
 

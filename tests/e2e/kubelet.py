@@ -7,13 +7,7 @@ from threading import Event, Thread
 from types import TracebackType
 from typing import Self
 
-from tests.e2e.api import (
-    MERGE_PATCH,
-    PODS,
-    Api,
-    ApiError,
-    Json,
-)
+from tests.e2e.api import MERGE_PATCH, PODS, Api, ApiError, Json
 
 _EVERY = 0.2
 _RUNNING: Json = {"running": {"startedAt": "2026-01-01T00:00:00Z"}}

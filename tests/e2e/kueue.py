@@ -9,14 +9,7 @@ from typing import Final, Self
 import yaml
 
 from tests.e2e import build, needs
-from tests.e2e.api import (
-    CRDS,
-    MUTATING_WEBHOOKS,
-    SECRETS,
-    VALIDATING_WEBHOOKS,
-    Json,
-    Resource,
-)
+from tests.e2e.api import CRDS, MUTATING_WEBHOOKS, SECRETS, VALIDATING_WEBHOOKS, Json, Resource
 from tests.e2e.control_plane import ControlPlane
 from tests.e2e.credentials import MASTERS, rotated
 from tests.e2e.process import Peer, free_port, says_ready
@@ -96,11 +89,7 @@ class Kueue(Peer):
             "namespace": NAMESPACE,
             "health": {"healthProbeBindAddress": f"127.0.0.1:{self._health_port}"},
             "metrics": {"bindAddress": "0"},
-            "webhook": {
-                "host": "127.0.0.1",
-                "port": self._port,
-                "certDir": str(self._folder),
-            },
+            "webhook": {"host": "127.0.0.1", "port": self._port, "certDir": str(self._folder)},
             "leaderElection": {"leaderElect": False},
             "integrations": {"frameworks": [kind for kind in kinds if kind.startswith("ray.io/")]},
         }

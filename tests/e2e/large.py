@@ -11,13 +11,7 @@ from tests.e2e.control_plane import ControlPlane
 from tests.e2e.fleet import Fleet
 from tests.e2e.kuberay import UNTHROTTLED, Operator
 from tests.e2e.metrics import Histogram, samples
-from tests.e2e.rays import (
-    HOSTS,
-    slices,
-    stored,
-    workers,
-    wrong_identities,
-)
+from tests.e2e.rays import HOSTS, slices, stored, workers, wrong_identities
 from tests.e2e.waiting import until
 from tests.lab.bench.memory import memory_of
 

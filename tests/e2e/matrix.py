@@ -19,12 +19,7 @@ from tests import ROOT
 from tests.e2e.compatibility import document
 from tests.e2e.go import CANNOT_BUILD
 from tests.e2e.outcomes import Outcomes, read
-from tests.e2e.versions import (
-    KUBERAY_VARIABLE,
-    KUBERNETES_VARIABLE,
-    MATRIX,
-    Pair,
-)
+from tests.e2e.versions import KUBERAY_VARIABLE, KUBERNETES_VARIABLE, MATRIX, Pair
 
 DOCUMENT: Final = ROOT / "docs" / "compatibility.md"
 RUNNING: Final = ("webhook", "manifests", "examples", "tests/e2e")

@@ -79,18 +79,11 @@ INT32: Final = Need(
     "A RayCluster with a number above int32 is stored, and KubeRay, which cannot decode it, stops "
     "for all RayClusters. The policy `decodablePolicy` of the chart denies it.",
 )
-KUEUE: Final = Need(
-    lambda pair: pair.others,
-    "no Kueue, which runs beside the newest pair alone",
-)
+KUEUE: Final = Need(lambda pair: pair.others, "no Kueue, which runs beside the newest pair alone")
 CERT_MANAGER: Final = Need(
-    lambda pair: pair.others,
-    "no cert-manager, which runs beside the newest pair alone",
+    lambda pair: pair.others, "no cert-manager, which runs beside the newest pair alone"
 )
-KWOK: Final = Need(
-    lambda pair: pair.others,
-    "no KWOK, which runs beside the newest pair alone",
-)
+KWOK: Final = Need(lambda pair: pair.others, "no KWOK, which runs beside the newest pair alone")
 SCHEDULER: Final = Need(
     lambda pair: bool(pair.pod_groups),
     "no scheduler of Kubernetes {kubernetes}, which is built where PodGroups are served",
@@ -99,10 +92,7 @@ PREVIOUS_KUBECTL: Final = Need(
     lambda pair: pair.others,
     "no kubectl of two minors back, which is tried on the newest pair alone",
 )
-HELM_4: Final = Need(
-    lambda pair: pair.others,
-    "no Helm 4, which is tried on the newest pair alone",
-)
+HELM_4: Final = Need(lambda pair: pair.others, "no Helm 4, which is tried on the newest pair alone")
 
 ALL: Final = (
     MULTI_HOST_INDEXING,

@@ -5,14 +5,7 @@ from collections.abc import Sequence
 import yaml
 
 from tests import ROOT
-from tests.e2e.api import (
-    PODS,
-    RAY_CLUSTERS,
-    Api,
-    Json,
-    Objects,
-    Resource,
-)
+from tests.e2e.api import PODS, RAY_CLUSTERS, Api, Json, Objects, Resource
 from tests.e2e.waiting import until, until_equal
 from tests.harness.identities import identity_of, violations
 from webhook.manifest.kuberay_pods import expand

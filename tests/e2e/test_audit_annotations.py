@@ -8,12 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.api import (
-    PODS,
-    RAY_CLUSTERS,
-    ApiError,
-    Json,
-)
+from tests.e2e.api import PODS, RAY_CLUSTERS, ApiError, Json
 from tests.e2e.control_plane import ControlPlane
 from tests.e2e.process import lines
 from tests.e2e.rays import slices, worker_of

@@ -8,12 +8,7 @@ from tests.e2e import build
 from tests.e2e.compatibility import document
 from tests.e2e.matrix import taken
 from tests.e2e.outcomes import Outcome, Outcomes, read
-from tests.e2e.versions import (
-    NEWEST,
-    OLD,
-    UNPUBLISHED,
-    Pair,
-)
+from tests.e2e.versions import NEWEST, OLD, UNPUBLISHED, Pair
 
 REPORT = """\
 <testsuites><testsuite>

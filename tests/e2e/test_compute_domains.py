@@ -6,18 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.e2e.api import (
-    PODS,
-    RAY_CLUSTERS,
-    Json,
-    Objects,
-)
-from tests.e2e.compute_domains import (
-    Driver,
-    claimed,
-    domains,
-    template_domain,
-)
+from tests.e2e.api import PODS, RAY_CLUSTERS, Json, Objects
+from tests.e2e.compute_domains import Driver, claimed, domains, template_domain
 from tests.e2e.control_plane import ControlPlane
 from tests.e2e.installation import WITH_CONTROLLER
 from tests.e2e.kuberay import Operator
@@ -50,10 +40,7 @@ def driver(plane: ControlPlane) -> Iterator[Driver]:
 def a_rack(scope: str, hosts: int = 1, replicas: int = 2) -> Json:
     """A RayCluster with two groups of GPU pods, that asks for ComputeDomains."""
     cluster = example("gpu-2x8")
-    cluster["metadata"] = {
-        "name": "rack",
-        "annotations": {names.ANNOTATION_COMPUTE_DOMAIN: scope},
-    }
+    cluster["metadata"] = {"name": "rack", "annotations": {names.ANNOTATION_COMPUTE_DOMAIN: scope}}
     (pattern,) = cluster["spec"]["workerGroupSpecs"]
     counted = {"replicas": replicas, "minReplicas": 0, "maxReplicas": 8, "numOfHosts": hosts}
     cluster["spec"]["workerGroupSpecs"] = [

@@ -6,14 +6,7 @@ from time import monotonic, sleep
 
 import pytest
 
-from tests.e2e.api import (
-    PODS,
-    RAY_CLUSTERS,
-    SERVICES,
-    Api,
-    ApiError,
-    Json,
-)
+from tests.e2e.api import PODS, RAY_CLUSTERS, SERVICES, Api, ApiError, Json
 from tests.e2e.control_plane import ControlPlane
 from tests.e2e.kuberay import USER, Operator
 

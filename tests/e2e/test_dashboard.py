@@ -7,11 +7,7 @@ from functools import partial
 
 import pytest
 
-from tests.e2e.api import (
-    NAMESPACES,
-    RAY_CLUSTERS,
-    Json,
-)
+from tests.e2e.api import NAMESPACES, RAY_CLUSTERS, Json
 from tests.e2e.control_plane import ControlPlane
 from tests.e2e.dashboard_process import Dashboard, Problems, kubeconfig_to_look
 from tests.e2e.installation import WITH_CONTROLLER

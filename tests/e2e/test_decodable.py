@@ -8,14 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.api import (
-    MERGE_PATCH,
-    RAY_CLUSTERS,
-    RAY_JOBS,
-    RAY_SERVICES,
-    ApiError,
-    Json,
-)
+from tests.e2e.api import MERGE_PATCH, RAY_CLUSTERS, RAY_JOBS, RAY_SERVICES, ApiError, Json
 from tests.e2e.control_plane import ControlPlane
 from tests.e2e.installation import applied, rendered
 from tests.e2e.kuberay import Operator

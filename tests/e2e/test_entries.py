@@ -36,12 +36,7 @@ SHAPES = "shapes"
 LATER = "zz-sidecar"
 """A configuration that is called after all others."""
 
-RULE = {
-    "apiGroups": [""],
-    "apiVersions": ["v1"],
-    "operations": ["CREATE"],
-    "resources": ["pods"],
-}
+RULE = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}
 
 HEAD, WORKER = {names.LABEL_NODE_TYPE: "head"}, {names.LABEL_NODE_TYPE: "worker"}
 INDEXED = WORKER | {names.LABEL_REPLICA_INDEX: "0"}
@@ -230,11 +225,7 @@ def remove_all(plane: ControlPlane, namespace: str) -> None:
 @pytest.mark.parametrize("installation", [Webhook, Reversed])
 @pytest.mark.parametrize("indexed", [True, False])
 def test_a_pod_is_reviewed_once_and_once_more_after_a_later_webhook_has_changed_it(
-    control_plane: ControlPlane,
-    tmp_path: Path,
-    installation: type[Webhook],
-    *,
-    indexed: bool,
+    control_plane: ControlPlane, tmp_path: Path, installation: type[Webhook], *, indexed: bool
 ) -> None:
     name = f"{installation.__name__}-{indexed}".lower()
     single, double = (control_plane.namespace(f"{name}-{each}") for each in ("alone", "beside"))

@@ -23,12 +23,7 @@ from tests.e2e.api import (
 )
 from tests.e2e.cert_manager import CertManager
 from tests.e2e.control_plane import ControlPlane
-from tests.e2e.deployed import (
-    CONFIG_MAPS,
-    DEPLOYMENTS,
-    ROUTING,
-    Deployed,
-)
+from tests.e2e.deployed import CONFIG_MAPS, DEPLOYMENTS, ROUTING, Deployed
 from tests.e2e.helm import helm
 from tests.e2e.installation import NAMESPACE
 from tests.e2e.rays import slices, worker_of

@@ -7,24 +7,11 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from tests.e2e.api import (
-    PODS,
-    RAY_CLUSTERS,
-    Api,
-    ApiError,
-    Json,
-    Resource,
-)
+from tests.e2e.api import PODS, RAY_CLUSTERS, Api, ApiError, Json, Resource
 from tests.e2e.control_plane import ControlPlane
 from tests.e2e.kuberay import USER
 from tests.e2e.metrics import samples
-from tests.e2e.rays import (
-    HOSTS,
-    slices,
-    worker_of,
-    workers,
-    wrong_identities,
-)
+from tests.e2e.rays import HOSTS, slices, worker_of, workers, wrong_identities
 from tests.e2e.waiting import until
 from tests.e2e.webhook_process import Webhook
 
@@ -39,11 +26,7 @@ AT_ONCE, REPLICAS = 24, 30
 def kuberay(plane: ControlPlane) -> Api:
     """The API as KubeRay has it in a cluster: a service account, held to flow control."""
     subject = {"kind": "User", "name": USER, "apiGroup": "rbac.authorization.k8s.io"}
-    role = {
-        "kind": "ClusterRole",
-        "name": "cluster-admin",
-        "apiGroup": "rbac.authorization.k8s.io",
-    }
+    role = {"kind": "ClusterRole", "name": "cluster-admin", "apiGroup": "rbac.authorization.k8s.io"}
     binding = {"metadata": {"name": "kuberay"}, "roleRef": role, "subjects": [subject]}
     plane.api.create(BINDINGS, binding)
     return Api.of_kubeconfig(plane.kubeconfig(USER, GROUPS))

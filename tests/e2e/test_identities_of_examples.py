@@ -13,20 +13,10 @@ import pytest
 import yaml
 
 from tests.e2e import needs
-from tests.e2e.api import (
-    RAY_CLUSTERS,
-    SERVICES,
-    Json,
-    Objects,
-)
+from tests.e2e.api import RAY_CLUSTERS, SERVICES, Json, Objects
 from tests.e2e.control_plane import ControlPlane
 from tests.e2e.kuberay import Operator
-from tests.e2e.rays import (
-    EXAMPLES,
-    example,
-    wait_for_workers,
-    wrong_identities,
-)
+from tests.e2e.rays import EXAMPLES, example, wait_for_workers, wrong_identities
 from tests.e2e.webhook_process import Webhook
 from tests.harness.identities import Held, identity_of
 from webhook.api import names

@@ -18,36 +18,17 @@ import yaml
 from cryptography import x509
 
 from tests.e2e import build, needs
-from tests.e2e.api import (
-    MUTATING_WEBHOOKS,
-    PODS,
-    SECRETS,
-    Api,
-    ApiError,
-)
+from tests.e2e.api import MUTATING_WEBHOOKS, PODS, SECRETS, Api, ApiError
 from tests.e2e.control_plane import ControlPlane
 from tests.e2e.helm import helm
-from tests.e2e.installation import (
-    ACCOUNT,
-    NAMESPACE,
-    REGISTRATIONS,
-    applied,
-    apply,
-    removed,
-)
+from tests.e2e.installation import ACCOUNT, NAMESPACE, REGISTRATIONS, applied, apply, removed
 from tests.e2e.waiting import SECONDS, until
 from tests.harness.listener import ask
 from tests.harness.listener import until as wait_until
 from tests.harness.server import ready
 from tests.manifests import render
 from tests.manifests.environment import environment
-from tests.manifests.render import (
-    CHART,
-    MODES,
-    Object,
-    installation,
-    one,
-)
+from tests.manifests.render import CHART, MODES, Object, installation, one
 from tests.pages.blocks import kubectl_words
 from webhook.api import names
 from webhook.certs.issue import Pair
@@ -93,12 +74,7 @@ def test_the_account_of_the_self_signed_mode_fills_its_secret_and_both_bundles(
 
 
 @pytest.mark.parametrize(
-    "way",
-    [
-        *WAYS,
-        *(way.replace("kubectl", build.PREVIOUS_KUBECTL) for way in WAYS),
-        "helm",
-    ],
+    "way", [*WAYS, *(way.replace("kubectl", build.PREVIOUS_KUBECTL) for way in WAYS), "helm"]
 )
 def test_an_upgrade_leaves_certificate_and_bundles(control_plane: ControlPlane, way: str) -> None:
     if way.startswith(build.PREVIOUS_KUBECTL):

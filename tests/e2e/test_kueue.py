@@ -25,12 +25,7 @@ from tests.e2e.api import (
 from tests.e2e.control_plane import ControlPlane
 from tests.e2e.installation import apply
 from tests.e2e.kuberay import Operator
-from tests.e2e.kueue import (
-    CLUSTER_QUEUES,
-    KUEUE_WORKLOADS,
-    VERSION,
-    Kueue,
-)
+from tests.e2e.kueue import CLUSTER_QUEUES, KUEUE_WORKLOADS, VERSION, Kueue
 from tests.e2e.rays import example, wait_for_workers, workers
 from tests.e2e.scheduling.component import controllers, scheduler
 from tests.e2e.scheduling.nodes import present

@@ -9,13 +9,7 @@ from tests.e2e.api import RAY_CLUSTERS, Json, Objects
 from tests.e2e.control_plane import ControlPlane
 from tests.e2e.kuberay import UNTHROTTLED, Operator
 from tests.e2e.metrics import Histogram
-from tests.e2e.rays import (
-    HOSTS,
-    slices,
-    stored,
-    wait_for_workers,
-    wrong_identities,
-)
+from tests.e2e.rays import HOSTS, slices, stored, wait_for_workers, wrong_identities
 from tests.e2e.waiting import until
 from tests.e2e.webhook_process import Webhook
 from tests.harness.identities import identity_of

@@ -7,22 +7,11 @@ from collections import Counter
 
 import pytest
 
-from tests.e2e.api import (
-    PODS,
-    RAY_CLUSTERS,
-    Json,
-    Objects,
-)
+from tests.e2e.api import PODS, RAY_CLUSTERS, Json, Objects
 from tests.e2e.control_plane import ControlPlane
 from tests.e2e.google_webhook_process import GoogleWebhook
 from tests.e2e.kuberay import Operator
-from tests.e2e.rays import (
-    example,
-    scale,
-    slices,
-    wait_for_workers,
-    workers,
-)
+from tests.e2e.rays import example, scale, slices, wait_for_workers, workers
 from tests.e2e.waiting import until, until_equal
 from tests.e2e.webhook_process import Webhook
 from tests.harness import google_webhook

@@ -9,13 +9,7 @@ import pytest
 
 from tests.e2e.api import PODS, RAY_CLUSTERS, Json
 from tests.e2e.control_plane import ControlPlane
-from tests.e2e.gangs import (
-    COMPONENTS,
-    GROUPED,
-    by,
-    group_of,
-    grouped,
-)
+from tests.e2e.gangs import COMPONENTS, GROUPED, by, group_of, grouped
 from tests.e2e.kuberay import Operator
 from tests.e2e.process import lines
 from tests.e2e.rays import scale, wait_for_workers, worker_of

@@ -4,13 +4,7 @@ recovery of both.
 
 import pytest
 
-from tests.e2e.api import (
-    EVENTS,
-    PODS,
-    RAY_CLUSTERS,
-    Api,
-    Objects,
-)
+from tests.e2e.api import EVENTS, PODS, RAY_CLUSTERS, Api, Objects
 from tests.e2e.control_plane import ControlPlane
 from tests.e2e.kuberay import Operator
 from tests.e2e.rays import (
@@ -104,8 +98,7 @@ def test_the_feeds_resume_when_the_api_server_is_back(
     known = webhook.metric("ray_webhook_clusters")
     other = api.create(RAY_CLUSTERS, slices("two", 1), namespace)
     until(
-        lambda: webhook.metric("ray_webhook_clusters") > known,
-        "the feed tells of a new RayCluster",
+        lambda: webhook.metric("ray_webhook_clusters") > known, "the feed tells of a new RayCluster"
     )
     assert identities([api.create(PODS, worker_of(other), namespace)]) == [(0, 0)]
     for name in ("one", "two"):

@@ -8,21 +8,9 @@ from collections.abc import Iterator
 import pytest
 
 from tests.e2e import build, needs
-from tests.e2e.api import (
-    MERGE_PATCH,
-    PODS,
-    RAY_CLUSTERS,
-    ApiError,
-    Json,
-)
+from tests.e2e.api import MERGE_PATCH, PODS, RAY_CLUSTERS, ApiError, Json
 from tests.e2e.control_plane import ControlPlane
-from tests.e2e.rays import (
-    HOSTS,
-    identities,
-    slices,
-    worker_of,
-    workers,
-)
+from tests.e2e.rays import HOSTS, identities, slices, worker_of, workers
 from tests.e2e.versions import chosen
 from tests.e2e.webhook_process import Webhook
 

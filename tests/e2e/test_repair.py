@@ -22,12 +22,7 @@ from tests.e2e.api import (
     Resource,
 )
 from tests.e2e.control_plane import ControlPlane
-from tests.e2e.installation import (
-    CONTROLLER,
-    NAMESPACE,
-    WITH_CONTROLLER,
-    applied,
-)
+from tests.e2e.installation import CONTROLLER, NAMESPACE, WITH_CONTROLLER, applied
 from tests.e2e.kubelet import Kubelet
 from tests.e2e.kuberay import Operator
 from tests.e2e.rays import (

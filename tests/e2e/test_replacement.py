@@ -4,12 +4,7 @@ grow, and the webhook is killed in between.
 
 import pytest
 
-from tests.e2e.api import (
-    PODS,
-    RAY_CLUSTERS,
-    Json,
-    Objects,
-)
+from tests.e2e.api import PODS, RAY_CLUSTERS, Json, Objects
 from tests.e2e.control_plane import ControlPlane
 from tests.e2e.kuberay import Operator
 from tests.e2e.rays import (

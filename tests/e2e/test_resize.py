@@ -8,13 +8,7 @@ from typing import Any
 import pytest
 
 from tests.e2e import needs
-from tests.e2e.api import (
-    PODS,
-    RAY_CLUSTERS,
-    STRATEGIC_PATCH,
-    Json,
-    Objects,
-)
+from tests.e2e.api import PODS, RAY_CLUSTERS, STRATEGIC_PATCH, Json, Objects
 from tests.e2e.control_plane import ControlPlane
 from tests.e2e.gangs import grouped
 from tests.e2e.kuberay import Operator

@@ -6,21 +6,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from tests.e2e.api import (
-    MERGE_PATCH,
-    PODS,
-    RAY_CLUSTERS,
-    Api,
-    ApiError,
-    Json,
-)
+from tests.e2e.api import MERGE_PATCH, PODS, RAY_CLUSTERS, Api, ApiError, Json
 from tests.e2e.control_plane import ControlPlane
-from tests.e2e.rays import (
-    scale,
-    slices,
-    wait_for_cache,
-    worker_of,
-)
+from tests.e2e.rays import scale, slices, wait_for_cache, worker_of
 from tests.e2e.waiting import until
 from tests.e2e.webhook_process import Webhook
 from webhook.api import names
@@ -89,8 +77,7 @@ def test_clusters_get_indices_that_are_kept_given_back_and_never_shared(
     with pytest.raises(ApiError, match="is not a shard index"):
         api.create(RAY_CLUSTERS, shard("e", index="one"), namespace)
     until(
-        lambda: len(mutations(webhook, namespace)) == 4,
-        "the log has a patch for each of the four",
+        lambda: len(mutations(webhook, namespace)) == 4, "the log has a patch for each of the four"
     )
 
 

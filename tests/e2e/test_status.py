@@ -29,12 +29,7 @@ from tests.e2e.api import (
     Resource,
 )
 from tests.e2e.control_plane import ControlPlane
-from tests.e2e.dashboard_process import (
-    Dashboard,
-    Problems,
-    by_cluster,
-    every_problem,
-)
+from tests.e2e.dashboard_process import Dashboard, Problems, by_cluster, every_problem
 from tests.e2e.gangs import grouped
 from tests.e2e.identities import events_of
 from tests.e2e.installation import WITH_CONTROLLER
@@ -157,10 +152,7 @@ class Setup:
             return
         if not pod["spec"].get("nodeName"):
             bind(self.api, meta["name"], NAMESPACE, POOLS[0])
-        ready = [
-            {"type": "PodScheduled", "status": "True"},
-            {"type": "Ready", "status": "True"},
-        ]
+        ready = [{"type": "PodScheduled", "status": "True"}, {"type": "Ready", "status": "True"}]
         containers: Json = {"containerStatuses": [], "initContainerStatuses": []}
         status = {"phase": "Running", "conditions": ready} | containers
         report(self.api, meta["name"], status)
@@ -495,10 +487,7 @@ def test_what_is_wrong_is_seen_and_gone_after_its_remedy(
     needs.HEADLESS_SERVICE.ask()
     controller = webhook.controller
     api, replicas = setup.api, {"surplus": 2, "renumbered": 3}
-    others = {
-        "resized": grouped("resized", {"cpu": (1, HOSTS)}, {}),
-        "renumbered": multi_slice(3),
-    }
+    others = {"resized": grouped("resized", {"cpu": (1, HOSTS)}, {}), "renumbered": multi_slice(3)}
     names = [name for _, name, _ in PROVOKED if name]
     with (
         Operator(setup.plane, multi_host_indexing=False) as operator,

@@ -10,13 +10,7 @@ from types import TracebackType
 from typing import ClassVar, Self
 from urllib.request import ProxyHandler, build_opener
 
-from tests.e2e.api import (
-    PODS,
-    RAY_CLUSTERS,
-    ApiError,
-    Json,
-    Resource,
-)
+from tests.e2e.api import PODS, RAY_CLUSTERS, ApiError, Json, Resource
 from tests.e2e.control_plane import ControlPlane
 from tests.e2e.controller_process import Controller
 from tests.e2e.installation import (
@@ -33,12 +27,7 @@ from tests.e2e.installation import (
     rendered,
     token_kubeconfig,
 )
-from tests.e2e.process import (
-    NO_ANSWER,
-    Program,
-    free_port,
-    records,
-)
+from tests.e2e.process import NO_ANSWER, Program, free_port, records
 from tests.e2e.rays import slices
 from tests.e2e.waiting import until
 from tests.manifests.environment import environment
@@ -189,12 +178,7 @@ class Webhook:
         )
 
     def _process(self, port: int, admin_port: int, settings: Mapping[str, str]) -> Program:
-        command = [
-            sys.executable,
-            *self.program,
-            "serve",
-            *self._flags(port, admin_port),
-        ]
+        command = [sys.executable, *self.program, "serve", *self._flags(port, admin_port)]
         return self._plane.process(
             f"webhook-{port}", command, {**self._environment(WEBHOOK), **settings}
         )
@@ -220,10 +204,7 @@ class Webhook:
         find itself in.
         """
         settings = environment(self.manifests, deployment, self._folder)
-        ours = {
-            "SERVING__DRAIN_SECONDS": "0",
-            "INSTALLATION__NAMESPACE": NAMESPACE,
-        }
+        ours = {"SERVING__DRAIN_SECONDS": "0", "INSTALLATION__NAMESPACE": NAMESPACE}
         return {
             **settings,
             **{f"RAY_WEBHOOK_{name}": value for name, value in ours.items()},

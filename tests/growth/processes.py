@@ -68,12 +68,7 @@ class Lists:
         self.timeout = asyncio.timeout
         self.deleted = 0
 
-    async def get(
-        self,
-        path: str,
-        _query: Query = (),
-        **_: object,
-    ) -> bytes:
+    async def get(self, path: str, _query: Query = (), **_: object) -> bytes:
         return self._pages[path.rpartition("/")[2]]
 
     async def delete(self, _path: str, _uid: str, _version: str, _deadline: float = 0) -> None:

@@ -7,13 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tests.harness.fake_api import RAYCLUSTERS, FakeApi, Object
-from tests.harness.following import (
-    QUICK,
-    beside,
-    client_of,
-    eventually,
-    plain,
-)
+from tests.harness.following import QUICK, beside, client_of, eventually, plain
 from tests.harness.scheduling_rules import PODGROUPS, WORKLOADS
 from webhook.api import names
 from webhook.cache.cluster_cache import Observing

@@ -9,13 +9,7 @@ import msgspec
 import yaml
 from msgspec import Struct, structs
 
-from tests.builders import (
-    NAMESPACE,
-    ClusterBuilder,
-    Webhook,
-    a_cluster,
-    manifest,
-)
+from tests.builders import NAMESPACE, ClusterBuilder, Webhook, a_cluster, manifest
 from webhook.api import names
 from webhook.api.objects import Bare
 from webhook.diagnostics.examiner import examine

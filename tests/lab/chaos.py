@@ -24,12 +24,7 @@ from tests.e2e.fleet import Fleet
 from tests.e2e.kuberay import Operator
 from tests.e2e.needs import CLIENT_RATE
 from tests.e2e.process import Program
-from tests.e2e.rays import (
-    HOSTS,
-    slices,
-    wait_for_workers,
-    workers,
-)
+from tests.e2e.rays import HOSTS, slices, wait_for_workers, workers
 from tests.e2e.versions import chosen
 from tests.harness.identities import identity_of
 

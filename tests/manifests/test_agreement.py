@@ -12,14 +12,7 @@ import yaml
 from tests import builders
 from tests.harness.fake_api import RAYCLUSTERS, FakeApi
 from tests.harness.following import eventually
-from tests.harness.publishing import (
-    a_cluster,
-    counts,
-    groups_of,
-    opted_out,
-    publishing,
-    templates,
-)
+from tests.harness.publishing import a_cluster, counts, groups_of, opted_out, publishing, templates
 from tests.harness.registry import registry
 from tests.harness.scenes import MUTATING
 from tests.harness.scheduling_rules import PODGROUPS, WORKLOADS

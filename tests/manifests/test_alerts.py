@@ -101,11 +101,7 @@ CASES = {
     "RayWebhookHostsMisplaced": Case(
         {f'{PROBLEMS}{{{CLUSTER},diagnosis="hostname-differs"}}': "8x70"},
         {f'{PROBLEMS}{{{CLUSTER},diagnosis="pod-pending"}}': "8x70"},
-        {
-            "raycluster_namespace": "team",
-            "raycluster": "llama",
-            "diagnosis": "hostname-differs",
-        },
+        {"raycluster_namespace": "team", "raycluster": "llama", "diagnosis": "hostname-differs"},
     ),
     "RayWebhookSecondWebhook": Case(
         {'ray_webhook_problems{diagnosis="second-webhook"}': "1x70"},

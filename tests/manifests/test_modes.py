@@ -119,10 +119,7 @@ def test_every_object_of_a_namespace_names_it() -> None:
 
 def test_a_release_of_another_name_in_another_namespace_is_consistent(tmp_path: Path) -> None:
     objects = helm(
-        "--set",
-        "certificates.source=self-signed",
-        release="second",
-        namespace="elsewhere",
+        "--set", "certificates.source=self-signed", release="second", namespace="elsewhere"
     )
     assert not [text for text in references(objects) if text in {"ray-webhook", "ray-webhook-tls"}]
     settings = environment(objects, "second-ray-webhook", tmp_path)

@@ -370,14 +370,7 @@ TEXTS = {
     "webhook.clientAuthorities.key": "key",
 }
 """Values of texts, to which a test gives numbers."""
-ENABLED = [
-    "evictions",
-    "flowSchema",
-    "monitoring.dashboard",
-    "networkPolicy",
-    "optIn",
-    "repair",
-]
+ENABLED = ["evictions", "flowSchema", "monitoring.dashboard", "networkPolicy", "optIn", "repair"]
 
 
 def test_texts_that_look_like_numbers_stay_texts() -> None:

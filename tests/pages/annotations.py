@@ -2,12 +2,7 @@
 
 from tests import ROOT
 from tests.pages.markdown import folded
-from webhook.accelerators.profiles import (
-    NONE,
-    PROFILES,
-    RENDEZVOUS,
-    Profile,
-)
+from webhook.accelerators.profiles import NONE, PROFILES, RENDEZVOUS, Profile
 from webhook.api import names
 from webhook.groups.annotations import OPT_INS, RULE
 

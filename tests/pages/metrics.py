@@ -12,13 +12,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from tests import ROOT
 from webhook.app import controller, serve
-from webhook.config.configuration import (
-    Component,
-    Installation,
-    Listen,
-    Settings,
-    Tls,
-)
+from webhook.config.configuration import Component, Installation, Listen, Settings, Tls
 from webhook.httpserver.server import HttpServer
 from webhook.metrics import table
 from webhook.metrics.table import Metric

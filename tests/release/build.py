@@ -31,10 +31,7 @@ CHART: Final = ROOT / "manifests" / "chart"
 CHANGELOG: Final = ROOT / "CHANGELOG.md"
 DIST: Final = ROOT / "dist"
 REGISTRY_VARIABLE: Final = "REGISTRY"
-INSTALLED: Final = {
-    "install.yaml": "manifests",
-    "install-cert-manager.yaml": "certs/overlay",
-}
+INSTALLED: Final = {"install.yaml": "manifests", "install-cert-manager.yaml": "certs/overlay"}
 """Files that install the webhook without Helm, with their kustomizations."""
 NEEDED: Final = (
     "webhook/py.typed",

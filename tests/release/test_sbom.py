@@ -14,10 +14,7 @@ from webhook import __version__
 DIGEST = "sha256:" + "a" * 64
 DOCUMENT = {
     "metadata": {"component": {"name": "ray-webhook"}},
-    "components": [
-        {"name": "ray-webhook", "version": "0"},
-        {"name": "Jinja2", "version": "3.1"},
-    ],
+    "components": [{"name": "ray-webhook", "version": "0"}, {"name": "Jinja2", "version": "3.1"}],
 }
 
 

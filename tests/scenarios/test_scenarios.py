@@ -14,14 +14,7 @@ import pytest
 import yaml
 
 from tests.harness.apiserver import ApiServer, Object
-from tests.scenarios.admitted import (
-    SCENARIOS,
-    admission,
-    admitted,
-    created,
-    state_of,
-    text_of,
-)
+from tests.scenarios.admitted import SCENARIOS, admission, admitted, created, state_of, text_of
 from webhook.cli.main import main
 
 

@@ -3,13 +3,7 @@
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from tests.e2e.api import (
-    MERGE_PATCH,
-    NODES,
-    PODS,
-    Api,
-    Json,
-)
+from tests.e2e.api import MERGE_PATCH, NODES, PODS, Api, Json
 
 CAPACITY = {"cpu": "8", "memory": "64Gi", "pods": "10"}
 """Of a Node unless a story says otherwise: room for one worker of most examples."""

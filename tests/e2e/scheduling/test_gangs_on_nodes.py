@@ -6,30 +6,11 @@ from collections.abc import Iterator
 import pytest
 
 from tests.e2e import needs
-from tests.e2e.api import (
-    PODS,
-    PRIORITY_CLASSES,
-    RAY_CLUSTERS,
-    Api,
-    Json,
-    Objects,
-)
+from tests.e2e.api import PODS, PRIORITY_CLASSES, RAY_CLUSTERS, Api, Json, Objects
 from tests.e2e.control_plane import ControlPlane
-from tests.e2e.gangs import (
-    GROUPED,
-    OPTED_OUT,
-    by,
-    grouped,
-    pod_groups,
-)
+from tests.e2e.gangs import GROUPED, OPTED_OUT, by, grouped, pod_groups
 from tests.e2e.kuberay import Operator
-from tests.e2e.rays import (
-    HOSTS,
-    scale,
-    slices,
-    wait_for_workers,
-    workers,
-)
+from tests.e2e.rays import HOSTS, scale, slices, wait_for_workers, workers
 from tests.e2e.scheduling.component import scheduler
 from tests.e2e.scheduling.nodes import present
 from tests.e2e.waiting import until, until_equal

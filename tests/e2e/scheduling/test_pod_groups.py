@@ -9,16 +9,7 @@ from datetime import datetime
 import pytest
 
 from tests.e2e import needs
-from tests.e2e.api import (
-    POD_GROUPS,
-    PODS,
-    RAY_CLUSTERS,
-    WORKLOADS,
-    Api,
-    Json,
-    Objects,
-    Resource,
-)
+from tests.e2e.api import POD_GROUPS, PODS, RAY_CLUSTERS, WORKLOADS, Api, Json, Objects, Resource
 from tests.e2e.control_plane import ControlPlane
 from tests.e2e.gangs import (
     GROUPED,

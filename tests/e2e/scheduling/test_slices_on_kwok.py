@@ -8,24 +8,10 @@ from contextlib import ExitStack
 
 import pytest
 
-from tests.e2e.api import (
-    NODES,
-    PODS,
-    RAY_CLUSTERS,
-    Api,
-    Json,
-    Objects,
-)
+from tests.e2e.api import NODES, PODS, RAY_CLUSTERS, Api, Json, Objects
 from tests.e2e.control_plane import ControlPlane
 from tests.e2e.kuberay import Operator
-from tests.e2e.rays import (
-    HOSTS,
-    identities,
-    slices,
-    whole,
-    with_identity,
-    workers,
-)
+from tests.e2e.rays import HOSTS, identities, slices, whole, with_identity, workers
 from tests.e2e.scheduling.component import scheduler
 from tests.e2e.scheduling.kwok import LABEL, Kwok
 from tests.e2e.scheduling.nodes import present

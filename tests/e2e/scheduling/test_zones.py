@@ -7,12 +7,7 @@ import pytest
 from tests.e2e.api import PODS, RAY_CLUSTERS, Json
 from tests.e2e.control_plane import ControlPlane
 from tests.e2e.kuberay import Operator
-from tests.e2e.rays import (
-    HOSTS,
-    slices,
-    wait_for_workers,
-    workers,
-)
+from tests.e2e.rays import HOSTS, slices, wait_for_workers, workers
 from tests.e2e.scheduling.component import scheduler
 from tests.e2e.scheduling.nodes import present
 from tests.e2e.waiting import until

@@ -6,13 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.e2e.api import (
-    EVENTS,
-    RAY_CLUSTERS,
-    Api,
-    Json,
-    Objects,
-)
+from tests.e2e.api import EVENTS, RAY_CLUSTERS, Api, Json, Objects
 from tests.e2e.control_plane import ControlPlane
 from tests.e2e.kuberay import Operator
 from tests.e2e.rays import (

@@ -18,15 +18,7 @@ from typing import Any, Final
 import httpx
 
 from tests.e2e.process import free_port
-from tests.harness.fake_api import (
-    NAMESPACES,
-    NODES,
-    PODS,
-    RAYCLUSTERS,
-    SERVICES,
-    FakeApi,
-    Object,
-)
+from tests.harness.fake_api import NAMESPACES, NODES, PODS, RAYCLUSTERS, SERVICES, FakeApi, Object
 from tests.harness.fleet import Fleet
 from tests.harness.served import kubeconfig
 

@@ -20,12 +20,7 @@ import uvloop
 
 from tests.lab.bench.load import Connection, connected, posts
 from tests.lab.bench.reviews import Body, review_bodies
-from tests.lab.bench.reviews_over_https import (
-    Target,
-    cpu_seconds,
-    say,
-    webhook,
-)
+from tests.lab.bench.reviews_over_https import Target, cpu_seconds, say, webhook
 from tests.lab.bench.without import LAYERS
 
 SECONDS = 90.0

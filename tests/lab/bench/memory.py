@@ -18,12 +18,7 @@ import uvloop
 import yaml
 
 from tests.harness.apiserver import ApiServer, pod_review
-from tests.harness.fake_api import (
-    PODS,
-    RAYCLUSTERS,
-    FakeApi,
-    Object,
-)
+from tests.harness.fake_api import PODS, RAYCLUSTERS, FakeApi, Object
 from tests.harness.objects import a_pod, a_raycluster
 from tests.harness.server import PROGRAM, ready
 from tests.lab.bench.reviews_over_https import say

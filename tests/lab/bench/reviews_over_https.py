@@ -16,12 +16,7 @@ from multiprocessing import Process
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.harness.server import (
-    PROGRAM,
-    Running,
-    ready,
-    serving,
-)
+from tests.harness.server import PROGRAM, Running, ready, serving
 from tests.lab.bench.load import Result, drive, posts
 from tests.lab.bench.reviews import (
     Body,

@@ -5,12 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from tests.lab.facts.fact import (
-    MISSING,
-    Fact,
-    known,
-    value,
-)
+from tests.lab.facts.fact import MISSING, Fact, known, value
 from webhook.api import names
 
 NAMES: Final = "webhook.api.names"

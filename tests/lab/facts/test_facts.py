@@ -6,14 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.lab.facts import kuberay, schemas
-from tests.lab.facts.fact import (
-    MISSING,
-    Fact,
-    covers,
-    known,
-    position,
-    value,
-)
+from tests.lab.facts.fact import MISSING, Fact, covers, known, position, value
 
 PLACE = "webhook.api.names:LABEL_CLUSTER"
 GONE = "webhook.api.names:NO_SUCH_NAME"

@@ -40,11 +40,7 @@ def one_uid() -> list[bytes]:
     return [_request(pod, uid="705ab4f5-6393-11e8-b7cc-42010a800002", dry_run=False)]
 
 
-BODIES: Final = {
-    "large-answers": large_answers,
-    "long-digits": long_digits,
-    "one-uid": one_uid,
-}
+BODIES: Final = {"large-answers": large_answers, "long-digits": long_digits, "one-uid": one_uid}
 
 
 def requests(name: str) -> "cycle[bytes]":

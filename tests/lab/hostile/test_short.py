@@ -21,10 +21,7 @@ PEAK_MIB = 320
 @pytest.fixture(scope="module")
 def attacked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     """A server of its own: others should not see what is done to it."""
-    with serving(
-        tmp_path_factory.mktemp("attacked"),
-        [EXAMPLES, *STATES],
-    ) as running:
+    with serving(tmp_path_factory.mktemp("attacked"), [EXAMPLES, *STATES]) as running:
         yield running
 
 

@@ -17,12 +17,7 @@ from tests.lab.parity.compare import Odd, compare
 from tests.lab.parity.mutants import mutants, seeds
 from tests.lab.parity.noise import read_noise
 from tests.lab.parity.programs import Oracle
-from webhook.validation.rule_settings import (
-    DEFAULT_GATES,
-    GATES,
-    RuleSettings,
-    parse_kuberay,
-)
+from webhook.validation.rule_settings import DEFAULT_GATES, GATES, RuleSettings, parse_kuberay
 
 SHOWN = 40
 

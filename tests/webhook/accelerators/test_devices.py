@@ -47,10 +47,7 @@ def test_limits_count_else_requests() -> None:
 
     assert count_devices(
         {"google.com/tpu": 4}, {"google.com/tpu": 1, "nvidia.com/gpu": 2, "cpu": 8}, number
-    ) == {
-        TPU.name: 4,
-        GPU.name: 2,
-    }
+    ) == {TPU.name: 4, GPU.name: 2}
     assert count_devices({"nvidia.com/gpu": 1, "nvidia.com/mig-1g.5gb": 2}, None, number) == {
         GPU.name: 3
     }

@@ -6,12 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.builders import (
-    PodBuilder,
-    a_cluster,
-    a_pod,
-    manifest,
-)
+from tests.builders import PodBuilder, a_cluster, a_pod, manifest
 from tests.harness.apiserver import pod_review
 from webhook.admission.pod_handler import PodHandler
 from webhook.admission.reviewer import LARGE, Mutation

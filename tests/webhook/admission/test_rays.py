@@ -8,14 +8,7 @@ from typing import TypeVar, TypeVarTuple
 import pytest
 from msgspec import structs
 
-from tests.harness.ray_objects import (
-    Built,
-    Json,
-    a_cluster,
-    a_cron_job,
-    a_job,
-    a_service,
-)
+from tests.harness.ray_objects import Built, Json, a_cluster, a_cron_job, a_job, a_service
 from webhook.admission.codec import WARNING_MAX
 from webhook.admission.eviction_handler import EvictionHandler
 from webhook.admission.ray_handler import CAUSES_MAX, RayHandler, render

@@ -11,25 +11,14 @@ from typing import Any
 import jsonpatch
 import pytest
 
-from tests.builders import (
-    NAMESPACE,
-    ClusterBuilder,
-    a_cluster,
-    cluster_config,
-)
+from tests.builders import NAMESPACE, ClusterBuilder, a_cluster, cluster_config
 from tests.harness.apiserver import Object, object_review
 from webhook.admission.pod_handler import PodHandler
 from webhook.admission.reviewer import Mutation
 from webhook.admission.shard_handler import ShardHandler
 from webhook.api import names
 from webhook.api.review import BadReview
-from webhook.groups.annotations import (
-    RULE,
-    SHARD_COUNT,
-    SHARD_GROUP,
-    SHARD_INDEX,
-    OptIn,
-)
+from webhook.groups.annotations import RULE, SHARD_COUNT, SHARD_GROUP, SHARD_INDEX, OptIn
 from webhook.groups.group_config import ClusterIndex
 from webhook.groups.identity_index import Membership
 from webhook.reservation.identities import StandaloneIdentities

@@ -9,13 +9,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from tests.builders import (
-    NAMESPACE,
-    Object,
-    Webhook,
-    manifest,
-    uid_of,
-)
+from tests.builders import NAMESPACE, Object, Webhook, manifest, uid_of
 from webhook.api import names
 from webhook.manifest.kuberay_pods import expand
 from webhook.manifest.views import as_cluster

@@ -7,12 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.builders import (
-    Object,
-    a_cluster,
-    a_pod,
-    cluster_config,
-)
+from tests.builders import Object, a_cluster, a_pod, cluster_config
 from tests.harness.apiserver import ApiServer, object_review, pod_review
 from tests.harness.server import serving
 from webhook.api import names

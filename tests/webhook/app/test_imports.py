@@ -20,10 +20,7 @@ import webhook.app.serve
 files = [each.__file__ for name, each in sys.modules.items() if name.split(".")[0] == "webhook"]
 print(len(files), sum(len(open(file).readlines()) for file in files))
 """
-COMMANDS = {
-    "serve": ["--tls.source=self-signed", "--port=0"],
-    "controller": [],
-}
+COMMANDS = {"serve": ["--tls.source=self-signed", "--port=0"], "controller": []}
 
 
 @pytest.mark.parametrize("command", COMMANDS)

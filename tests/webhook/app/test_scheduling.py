@@ -17,35 +17,15 @@ import pytest
 import yaml
 
 from tests.harness.apiserver import pod_review
-from tests.harness.fake_api import (
-    CRDS,
-    LEASES,
-    LIMIT_RANGES,
-    PODS,
-    QUOTAS,
-    RAYCLUSTERS,
-    FakeApi,
-)
+from tests.harness.fake_api import CRDS, LEASES, LIMIT_RANGES, PODS, QUOTAS, RAYCLUSTERS, FakeApi
 from tests.harness.following import eventually
 from tests.harness.objects import a_pod
-from tests.harness.publishing import (
-    a_cluster,
-    counts,
-    resyncs,
-    templates,
-)
+from tests.harness.publishing import a_cluster, counts, resyncs, templates
 from tests.harness.scheduling_rules import PODGROUPS
 from tests.harness.server import SECONDS
 from webhook.app import controller, serve
 from webhook.cli.main import main
-from webhook.config.configuration import (
-    Installation,
-    Listen,
-    Serving,
-    Settings,
-    Tls,
-    Topology,
-)
+from webhook.config.configuration import Installation, Listen, Serving, Settings, Tls, Topology
 from webhook.groups.annotations import REPLICA, WORKER_GROUP
 from webhook.groups.identity import HostIdentity
 from webhook.kubeclient.timeouts import QueueTiming
@@ -135,10 +115,7 @@ async def controlling(
     of its port.
     """
     process = controller.build(
-        configured(api, directory, installation),
-        log,
-        discovery=1,
-        publishing=QueueTiming(resync=1),
+        configured(api, directory, installation), log, discovery=1, publishing=QueueTiming(resync=1)
     )
     (port,) = process.bind()
     async with (
@@ -209,10 +186,7 @@ async def test_pods_get_their_scheduling_group_only_while_the_api_server_serves_
 async def test_serve_writes_no_pod_groups_and_warns_nobody_where_they_are_kept(
     tmp_path: Path,
 ) -> None:
-    async with (
-        FakeApi(served={"v1beta1"}).serving() as api,
-        serving(api, tmp_path, KEPT) as served,
-    ):
+    async with FakeApi(served={"v1beta1"}).serving() as api, serving(api, tmp_path, KEPT) as served:
         api.put(RAYCLUSTERS, a_cluster(WORKER_GROUP))
         await served.until_ready()
         await eventually(lambda: api.watching == 4)

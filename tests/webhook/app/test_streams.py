@@ -13,10 +13,7 @@ from tests.harness.server import PROGRAM
 
 PORTS = ["--listen.admin-port=0"]
 INSTALLED = [*PORTS, "--installation.namespace=n"]
-COMMANDS = {
-    "serve": [*INSTALLED, "--tls.source=self-signed", "--port=0"],
-    "controller": INSTALLED,
-}
+COMMANDS = {"serve": [*INSTALLED, "--tls.source=self-signed", "--port=0"], "controller": INSTALLED}
 
 
 @pytest.mark.parametrize("form", ["json", "text"])

@@ -10,19 +10,9 @@ from functools import partial
 import pytest
 from msgspec.structs import replace
 
-from tests.harness.fake_api import (
-    PODS,
-    RAYCLUSTERS,
-    FakeApi,
-    Fault,
-)
+from tests.harness.fake_api import PODS, RAYCLUSTERS, FakeApi, Fault
 from tests.harness.following import QUICK, beside, client_of, eventually, following, plain
-from tests.harness.objects import (
-    KEY,
-    a_pod,
-    a_raycluster,
-    terminating,
-)
+from tests.harness.objects import KEY, a_pod, a_raycluster, terminating
 from webhook.cache.informer import ListWatch
 from webhook.cache.serve_stores import PodStore, pods_in
 from webhook.groups.identity import HostIdentity
@@ -229,8 +219,7 @@ async def test_a_watch_that_ends_every_second_is_opened_again_at_once_from_where
 
 
 async def test_a_server_that_goes_away_and_comes_back_is_followed_again(
-    api: FakeApi,
-    caplog: pytest.LogCaptureFixture,
+    api: FakeApi, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO, "webhook.cache")
 

@@ -11,13 +11,7 @@ import pytest
 
 from tests.harness.fake_api import PODS, RAYCLUSTERS, FakeApi
 from tests.harness.following import eventually, following
-from tests.harness.objects import (
-    KEY,
-    a_pod,
-    a_raycluster,
-    served_by_another,
-    terminating,
-)
+from tests.harness.objects import KEY, a_pod, a_raycluster, served_by_another, terminating
 from tests.harness.single_process import next_identity
 from webhook.api import names
 from webhook.api.formats import mark

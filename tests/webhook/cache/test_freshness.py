@@ -15,14 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.builders import (
-    NAMESPACE,
-    ClusterBuilder,
-    PodBuilder,
-    Webhook,
-    a_cluster,
-    a_pod,
-)
+from tests.builders import NAMESPACE, ClusterBuilder, PodBuilder, Webhook, a_cluster, a_pod
 from tests.harness.apiserver import Object, object_review, pod_review
 from tests.harness.fake_api import RAYCLUSTERS, FakeApi
 from tests.harness.following import Following, eventually, following

@@ -15,12 +15,7 @@ from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
 from tests.harness.fake_api import Object
-from tests.harness.objects import (
-    KEY,
-    a_pod,
-    a_raycluster,
-    served_by_another,
-)
+from tests.harness.objects import KEY, a_pod, a_raycluster, served_by_another
 from tests.lab.hostile.bodies import changed, damaged
 from webhook.cache.informer import ListWatch
 from webhook.cache.serve_stores import PodStore, RayClusterStore, pods_in, rayclusters_in
@@ -91,9 +86,7 @@ def broken(value: Object, kind: str, choose: random.Random, *, bytewise: bool) -
 @settings(max_examples=80, suppress_health_check=[HealthCheck.too_slow])
 @given(lines=LINES)
 def test_odd_events_of_pods_leave_the_next_good_one_right(
-    lines: list[tuple[str, random.Random, bool]],
-    *,
-    adopted: bool,
+    lines: list[tuple[str, random.Random, bool]], *, adopted: bool
 ) -> None:
     members = Membership()
     pod = served_by_another(a_pod("a"), "tpu-1", "2") if adopted else a_pod("a", IDENTITY)

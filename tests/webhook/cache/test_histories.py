@@ -10,12 +10,7 @@ from hypothesis import strategies as st
 
 from tests.harness.fake_api import PODS, FakeApi, Fault
 from tests.harness.following import Following, eventually, following
-from tests.harness.objects import (
-    KEY,
-    a_pod,
-    served_by_another,
-    terminating,
-)
+from tests.harness.objects import KEY, a_pod, served_by_another, terminating
 from webhook.api.review import ClusterUnreadable
 from webhook.groups.identity import HostIdentity
 from webhook.groups.required_reads import ReadGroup

@@ -6,11 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.harness.fake_api import (
-    CRDS,
-    FakeApi,
-    Object,
-)
+from tests.harness.fake_api import CRDS, FakeApi, Object
 from tests.harness.following import beside, client_of, eventually, plain
 from webhook.cache.kuberay_release import KubeRayStored
 from webhook.kubeclient.discovery import Discovery

@@ -9,12 +9,7 @@ from itertools import count
 import msgspec
 import pytest
 
-from tests.harness.fake_api import (
-    PODS,
-    RAYCLUSTERS,
-    FakeApi,
-    Object,
-)
+from tests.harness.fake_api import PODS, RAYCLUSTERS, FakeApi, Object
 from tests.harness.following import eventually, following
 from tests.harness.objects import KEY, a_pod, a_raycluster
 from tests.harness.single_process import Lists

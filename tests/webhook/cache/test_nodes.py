@@ -5,11 +5,7 @@ watch.
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from tests.harness.fake_api import (
-    NODES,
-    FakeApi,
-    Object,
-)
+from tests.harness.fake_api import NODES, FakeApi, Object
 from tests.harness.following import beside, client_of, eventually, plain
 from webhook.cache.nodes import NodeLabels
 

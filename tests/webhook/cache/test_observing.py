@@ -18,13 +18,7 @@ from tests.harness.fake_api import (
     Fault,
     Request,
 )
-from tests.harness.following import (
-    QUICK,
-    beside,
-    client_of,
-    eventually,
-    plain,
-)
+from tests.harness.following import QUICK, beside, client_of, eventually, plain
 from tests.harness.scenes import Scene
 from tests.harness.scheduling_rules import PODGROUPS
 from webhook.cache.cluster_cache import REPORTED, Observing

@@ -6,19 +6,9 @@ import asyncio
 
 import pytest
 
-from tests.harness.fake_api import (
-    PODS,
-    RAYCLUSTERS,
-    FakeApi,
-    Fault,
-)
+from tests.harness.fake_api import PODS, RAYCLUSTERS, FakeApi, Fault
 from tests.harness.following import eventually, following
-from tests.harness.objects import (
-    KEY,
-    a_pod,
-    a_raycluster,
-    terminating,
-)
+from tests.harness.objects import KEY, a_pod, a_raycluster, terminating
 from webhook.api.review import ClusterUnreadable
 from webhook.cache.live import Flights, LiveReader
 from webhook.groups.identity import GroupKey, HostIdentity

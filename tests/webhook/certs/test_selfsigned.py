@@ -70,10 +70,7 @@ def replica(
 ) -> SelfSigned:
     """Return the source of one replica, whose clock is ahead."""
     return SelfSigned(
-        secret_store,
-        NAMES,
-        clock=lambda: clock() + ahead,
-        timer=lambda: clock().timestamp(),
+        secret_store, NAMES, clock=lambda: clock() + ahead, timer=lambda: clock().timestamp()
     )
 
 

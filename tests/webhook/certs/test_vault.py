@@ -13,13 +13,7 @@ import pytest
 
 from tests.harness.following import client_of
 from tests.harness.listener import ask, until
-from tests.harness.registry import (
-    MUTATING,
-    SECRET,
-    VALIDATING,
-    Registry,
-    registry,
-)
+from tests.harness.registry import MUTATING, SECRET, VALIDATING, Registry, registry
 from tests.harness.server import serving
 from webhook.certs.context import CertificateError, read_validity
 from webhook.certs.issue import Pair

@@ -93,11 +93,7 @@ def test_a_directory_that_cannot_be_written_is_named(
 
 @pytest.mark.parametrize(
     ("content", "said"),
-    [
-        (None, "Is a directory"),
-        ("hello", "no certificate in PEM"),
-        ("", "no certificate in PEM"),
-    ],
+    [(None, "Is a directory"), ("hello", "no certificate in PEM"), ("", "no certificate in PEM")],
 )
 def test_a_file_without_certificates_is_named(
     content: str | None, said: str, run: Run, write: Write, tmp_path: Path

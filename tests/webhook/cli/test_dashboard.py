@@ -13,11 +13,7 @@ from pathlib import Path
 import httpx
 
 from tests import ROOT
-from tests.harness.fake_api import (
-    PODS,
-    RAYCLUSTERS,
-    FakeApi,
-)
+from tests.harness.fake_api import PODS, RAYCLUSTERS, FakeApi
 from tests.harness.running import At, Run, Write
 from tests.harness.scenes import NOW, Scene
 from tests.harness.served import kubeconfig

@@ -152,8 +152,7 @@ def test_a_folder_that_cannot_be_read_is_no_success_of_any_command(
 
 
 @pytest.mark.parametrize(
-    ("text", "output"),
-    [(CLUSTER, "pod 1: c-head-*"), ("a: [\n", "preview: <stdin>:2: not YAML")],
+    ("text", "output"), [(CLUSTER, "pod 1: c-head-*"), ("a: [\n", "preview: <stdin>:2: not YAML")]
 )
 def test_standard_input_is_read_for_a_dash(
     text: str, output: str, run: Run, monkeypatch: pytest.MonkeyPatch

@@ -223,9 +223,7 @@ def light(*arguments: str, without: AbstractSet[str] = EXTRA | POSIX) -> Done:
         ("--help",),
     ],
 )
-def test_light_commands_need_no_extra_and_no_posix(
-    arguments: tuple[str, ...],
-) -> None:
+def test_light_commands_need_no_extra_and_no_posix(arguments: tuple[str, ...]) -> None:
     done = light(*arguments)
     assert done.returncode == 0, done.stderr
 

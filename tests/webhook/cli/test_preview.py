@@ -11,14 +11,7 @@ import pytest
 import yaml
 
 from tests import ROOT
-from tests.builders import (
-    NAMESPACE,
-    Object,
-    a_cluster,
-    a_pod,
-    env_of,
-    uid_of,
-)
+from tests.builders import NAMESPACE, Object, a_cluster, a_pod, env_of, uid_of
 from tests.harness.running import Run, Write
 from webhook.api import names
 from webhook.config.settings_file import API_VERSION, KIND, NAME

@@ -376,10 +376,7 @@ def test_a_bug_in_a_rule_is_a_finding_and_keeps_no_other_object_from_being_check
     validate: Run, write: Write, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def check_with_a_bug(
-        kind: str,
-        document: object,
-        settings: RuleSettings,
-        duplicates: Sequence[DuplicateKey],
+        kind: str, document: object, settings: RuleSettings, duplicates: Sequence[DuplicateKey]
     ) -> list[Finding]:
         if "odd" in str(document):
             raise RecursionError("a bug")
@@ -625,10 +622,7 @@ def test_levels_are_those_of_the_settings_file_of_a_repository(
             " cannot be 'on': write off, warn or deny",
         ),
         ("validation: {level: {}}", "says what to write"),
-        (
-            "validations: {levels: {}}",
-            "there is no section 'validations'; known are ",
-        ),
+        ("validations: {levels: {}}", "there is no section 'validations'; known are "),
         ("validation: {kuberay: '9.9'}", "the rules do not know KubeRay 9.9"),
         ("validation: {kuberay: new}", "validation.kuberay is 'new': write a release such as 1.6"),
     ],

@@ -4,20 +4,10 @@ it.
 
 from typing import Any
 
-from tests.harness.fake_api import (
-    PODS,
-    RAYCLUSTERS,
-    FakeApi,
-    Object,
-)
+from tests.harness.fake_api import PODS, RAYCLUSTERS, FakeApi, Object
 from tests.harness.following import eventually
 from tests.harness.objects import a_pod
-from tests.harness.publishing import (
-    edit,
-    opted_out,
-    publishing,
-    writes,
-)
+from tests.harness.publishing import edit, opted_out, publishing, writes
 from tests.harness.scheduling_rules import COMPUTE_DOMAINS as PLURAL
 from webhook.api import names
 from webhook.controller.podgroups.domains import COMPUTE_DOMAINS
@@ -69,10 +59,7 @@ async def test_a_domain_is_made_once_with_what_nvidia_asks_for_and_belongs_to_it
     found = api.objects(PLURAL)[GROUP]
     assert found["apiVersion"] == "resource.nvidia.com/v1beta1"
     assert found["kind"] == "ComputeDomain"
-    assert found["spec"] == {
-        "numNodes": 0,
-        "channel": {"resourceClaimTemplate": {"name": GROUP}},
-    }
+    assert found["spec"] == {"numNodes": 0, "channel": {"resourceClaimTemplate": {"name": GROUP}}}
     (owner,) = found["metadata"]["ownerReferences"]
     assert (owner["uid"], owner["controller"]) == ("uid-of-ray", True)
 

@@ -5,12 +5,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from tests.harness.fake_api import (
-    EVENTS,
-    FakeApi,
-    Object,
-    Request,
-)
+from tests.harness.fake_api import EVENTS, FakeApi, Object, Request
 from tests.harness.following import client_of, plain
 from webhook.controller.events import CONTROLLER, EventRecorder
 from webhook.diagnostics.tracker import EventRequest, Kind, SeriesKey
@@ -169,8 +164,7 @@ class Stumbling(Api):
 
 
 async def test_a_bug_that_one_notice_brings_out_keeps_no_other_and_is_reported_once(
-    api: FakeApi,
-    caplog: pytest.LogCaptureFixture,
+    api: FakeApi, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with Stumbling(plain(api)) as connection:
         recorder = EventRecorder(connection, "one")

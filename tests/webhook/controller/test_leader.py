@@ -4,10 +4,7 @@ for any reason.
 
 import pytest
 
-from tests.webhook.controller.electing import (
-    Candidate,
-    candidates,
-)
+from tests.webhook.controller.electing import Candidate, candidates
 from webhook.controller.leader import LEASE_SECONDS, POLL_SECONDS, RETRY_SECONDS
 
 

@@ -26,13 +26,7 @@ from webhook.controller.podgroups.lifecycle import (
     foreign,
     waits,
 )
-from webhook.groups.pod_groups import (
-    BASIC,
-    Desired,
-    PodGroup,
-    Workload,
-    WorkloadTemplate,
-)
+from webhook.groups.pod_groups import BASIC, Desired, PodGroup, Workload, WorkloadTemplate
 
 UID = "uid-of-c"
 WORKLOAD = "c.gang"

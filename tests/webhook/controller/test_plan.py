@@ -2,15 +2,7 @@
 
 from msgspec.structs import replace
 
-from tests.webhook.controller.groups import (
-    DATE,
-    N,
-    a_group,
-    a_replica,
-    look,
-    rechecks,
-    recorded,
-)
+from tests.webhook.controller.groups import DATE, N, a_group, a_replica, look, rechecks, recorded
 from webhook.controller.repair.plan import (
     CHANGING,
     DELETE,

@@ -2,13 +2,7 @@
 
 import pytest
 
-from tests.builders import (
-    NAMESPACE,
-    ClusterBuilder,
-    a_cluster,
-    cluster_config,
-    uid_of,
-)
+from tests.builders import NAMESPACE, ClusterBuilder, a_cluster, cluster_config, uid_of
 from webhook.api import names
 from webhook.groups.annotations import CLUSTER, REPLICA, WORKER_GROUP
 from webhook.groups.identity import GroupKey, HostIdentity
@@ -74,12 +68,7 @@ def test_a_worker_group_that_autoscales_waits_for_the_pods_that_it_has_at_least(
     cluster.group("a", hosts=4, replicas=3, minReplicas=2).group("b", replicas=2, minReplicas=0)
     found = desired(cluster.group("none", replicas=0))
     assert counts(found) == {"c-head": BASIC, "c-worker-a": 8, "c-worker-b": BASIC}
-    assert templates(found) == {
-        "head": BASIC,
-        "worker-a": 8,
-        "worker-b": BASIC,
-        "worker-none": 1,
-    }
+    assert templates(found) == {"head": BASIC, "worker-a": 8, "worker-b": BASIC, "worker-none": 1}
 
 
 def test_replicas_are_preempted_together_and_placed_within_their_domain() -> None:
@@ -87,7 +76,7 @@ def test_replicas_are_preempted_together_and_placed_within_their_domain() -> Non
     members = with_pods(("b", HostIdentity(0, 0, "b-xxxxx")))
     found = desired(cluster.group("b", hosts=2), members).pod_groups
     assert [(each.name, each.replica, each.topology_key) for each in found] == [
-        ("c-worker-b-xxxxx", True, "rack"),
+        ("c-worker-b-xxxxx", True, "rack")
     ]
     grouped = asking(WORKER_GROUP).annotated(names.ANNOTATION_TOPOLOGY_KEY, "rack")
     for each in desired(grouped.group("b", hosts=2)).pod_groups:

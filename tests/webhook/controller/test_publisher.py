@@ -7,14 +7,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from tests.harness.fake_api import (
-    PODS,
-    RAYCLUSTERS,
-    FakeApi,
-    Fault,
-    Object,
-    Request,
-)
+from tests.harness.fake_api import PODS, RAYCLUSTERS, FakeApi, Fault, Object, Request
 from tests.harness.following import eventually
 from tests.harness.objects import a_pod
 from tests.harness.publishing import (
@@ -71,8 +64,7 @@ def known_to_ask(p: Publishing) -> bool:
 
 
 async def test_a_workload_and_its_pod_groups_are_made_once_and_bear_owner_and_labels(
-    api: FakeApi,
-    version: str,
+    api: FakeApi, version: str
 ) -> None:
     api.put(RAYCLUSTERS, a_cluster(WORKER_GROUP))
     async with publishing(api, version) as p:
@@ -120,8 +112,7 @@ async def test_pod_groups_name_their_template_as_the_api_version_does(
 
 
 async def test_a_replica_gets_its_pod_group_with_its_first_pod_and_loses_it_with_its_last(
-    api: FakeApi,
-    version: str,
+    api: FakeApi, version: str
 ) -> None:
     api.put(RAYCLUSTERS, a_cluster(REPLICA, enableInTreeAutoscaling=True))
     async with publishing(api, version):

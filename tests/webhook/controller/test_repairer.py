@@ -8,22 +8,10 @@ import jsonpatch
 import msgspec
 import pytest
 
-from tests.builders import (
-    NAMESPACE,
-    Object,
-    a_cluster,
-    a_pod,
-    cluster_config,
-    uid_of,
-)
+from tests.builders import NAMESPACE, Object, a_cluster, a_pod, cluster_config, uid_of
 from webhook.api import names
 from webhook.api.formats import mark
-from webhook.controller.repair.plan import (
-    CHANGING,
-    LOST,
-    Record,
-    RepairLimits,
-)
+from webhook.controller.repair.plan import CHANGING, LOST, Record, RepairLimits
 from webhook.controller.repair.repair_reconciler import RepairReconciler
 from webhook.controller.repair.repair_records import RepairRecords
 from webhook.controller.repair.repair_store import RepairStore
@@ -182,10 +170,7 @@ def version_of(stored: Object) -> object:
 
 
 def looked(
-    server: Server,
-    *times: float,
-    per_hour: int = 6,
-    ignoring: bool = True,
+    server: Server, *times: float, per_hour: int = 6, ignoring: bool = True
 ) -> RepairReconciler:
     """Let a repairer that begins look at these times, and return it."""
     clusters = ClusterIndex(ignoring=ignoring)

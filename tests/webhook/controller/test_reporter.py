@@ -8,13 +8,7 @@ import pytest
 
 from tests.builders import a_cluster
 from tests.harness.fake_api import EVENTS, PODS, RAYJOBS, FakeApi
-from tests.harness.following import (
-    QUICK,
-    beside,
-    client_of,
-    eventually,
-    plain,
-)
+from tests.harness.following import QUICK, beside, client_of, eventually, plain
 from tests.harness.scenes import NOW, Scene
 from tests.webhook.cache.test_observing import HOST, put
 from tests.webhook.diagnostics.samples import samples
@@ -91,14 +85,7 @@ def test_a_host_that_is_lost_becomes_an_event_and_its_return_another() -> None:
             await eventually(lambda: reasons(api) == ["HostMissing"])
             api.put(PODS, pod)
             await eventually(
-                lambda: (
-                    reasons(api)
-                    == [
-                        "HostMissing",
-                        "HostMissingResolved",
-                        "ReplicaComplete",
-                    ]
-                )
+                lambda: reasons(api) == ["HostMissing", "HostMissingResolved", "ReplicaComplete"]
             )
             assert reporter.last.problems == {}
 

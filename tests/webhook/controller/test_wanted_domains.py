@@ -2,13 +2,7 @@
 
 import pytest
 
-from tests.builders import (
-    NAMESPACE,
-    ClusterBuilder,
-    a_cluster,
-    cluster_config,
-    uid_of,
-)
+from tests.builders import NAMESPACE, ClusterBuilder, a_cluster, cluster_config, uid_of
 from webhook.api import names
 from webhook.controller.podgroups.domains import build_desired_domains
 from webhook.groups.identity import GroupKey, HostIdentity

@@ -20,13 +20,7 @@ from tests.harness.fake_api import (
     FakeApi,
     Request,
 )
-from tests.harness.following import (
-    QUICK,
-    beside,
-    client_of,
-    eventually,
-    plain,
-)
+from tests.harness.following import QUICK, beside, client_of, eventually, plain
 from tests.harness.scenes import NOW, Scene
 from tests.harness.scheduling_rules import PODGROUPS
 from tests.webhook.diagnostics.samples import samples
@@ -104,8 +98,7 @@ async def fake() -> AsyncIterator[FakeApi]:
 
 
 @pytest.mark.parametrize(
-    "name",
-    ["host-missing", "pod-refused", "podgroup-not-scheduled", "second-webhook", "ignored"],
+    "name", ["host-missing", "pod-refused", "podgroup-not-scheduled", "second-webhook", "ignored"]
 )
 async def test_what_is_followed_gives_the_picture_that_is_read_at_once(
     fake: FakeApi, name: str

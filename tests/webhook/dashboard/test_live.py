@@ -36,10 +36,7 @@ def draw_with_a_bug(drawer: HtmlDrawer, section: Section) -> str:
     return SECTION(drawer, section)
 
 
-BUGS = [
-    (Examiner, "examine", examine_with_a_bug),
-    (HtmlDrawer, "section", draw_with_a_bug),
-]
+BUGS = [(Examiner, "examine", examine_with_a_bug), (HtmlDrawer, "section", draw_with_a_bug)]
 
 
 def a_setup() -> Setup:

@@ -23,11 +23,7 @@ def together(*parts: Observed) -> Observed:
 @pytest.mark.parametrize("sample", samples().values(), ids=samples())
 def test_each_diagnosis_is_found_as_in_one_look_at_everything(sample: Sample) -> None:
     scene = sample.scene()
-    parts = [
-        scene.observed(),
-        renamed(BESIDE, "team", "llama2"),
-        renamed(scene, "other", "llama"),
-    ]
+    parts = [scene.observed(), renamed(BESIDE, "team", "llama2"), renamed(scene, "other", "llama")]
     setup = Setup(*parts)
     whole = together(*parts).examined(NOW)
     assert setup.live.examiner.cluster_report(NOW, {}) == whole
@@ -148,10 +144,7 @@ def test_what_could_not_be_examined_says_only_that_and_is_due_soon() -> None:
     assert not examiner.fail("uid-of-llama", "ValueError", NOW)
     failed = examiner.clusters["uid-of-llama"]
     assert (failed.name, failed.failure, failed.groups) == ("llama", "ValueError", ())
-    assert [each.name for each in examiner.cluster_report(NOW, {}).clusters] == [
-        "qwen",
-        "llama",
-    ]
+    assert [each.name for each in examiner.cluster_report(NOW, {}).clusters] == ["qwen", "llama"]
     assert examiner.due(NOW + RESTLESS_SECONDS - 1) == []
     assert examiner.due(NOW + RESTLESS_SECONDS) == ["uid-of-llama"]
     assert examiner.examine("uid-of-llama", NOW)

@@ -34,10 +34,7 @@ def ended(scene: Scene, pod: str, seconds: float) -> Scene:
 
 def leaves(scene: Scene, pod: str, seconds: float, grace: int = 600) -> Scene:
     """Let a pod be deleted some seconds ago, with all the time to end that it may have."""
-    deletion = {
-        "deletionTimestamp": instant(seconds - grace),
-        "deletionGracePeriodSeconds": grace,
-    }
+    deletion = {"deletionTimestamp": instant(seconds - grace), "deletionGracePeriodSeconds": grace}
     return scene.changed(pod, metadata=deletion)
 
 

@@ -69,11 +69,7 @@ def restarted(count: int, seconds: float = 600, **state: Any) -> dict[str, Any]:
 DONE = terminated(AN_HOUR, 0, "Completed")
 CRASHING = unready(5, containerStatuses=[waiting("log", "CrashLoopBackOff")])
 SERVES = {"metadata": {"labels": {names.LABEL_SERVE: "true"}}}
-SCHEDULED = {
-    "type": "PodScheduled",
-    "status": "True",
-    "lastTransitionTime": instant(TEN_MINUTES),
-}
+SCHEDULED = {"type": "PodScheduled", "status": "True", "lastTransitionTime": instant(TEN_MINUTES)}
 STATES: dict[str, tuple[str, dict[str, Any], list[str]]] = {
     "a host that failed": (HOST, {"status": ended(120)}, ["pod-ended"]),
     "a host that succeeded": (HOST, {"status": ended(120, "Succeeded")}, ["pod-ended"]),

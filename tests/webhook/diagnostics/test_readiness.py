@@ -183,9 +183,7 @@ def test_a_volume_that_cannot_be_mounted_names_what_is_missing() -> None:
         starting(start("FailedMount", LACKING, 590, 580)),
         starting(start("FailedMount", LACKING, 590, 400)),
         starting(
-            start("FailedMount", LACKING, 590, 100),
-            type="PodReadyToStartContainers",
-            status="True",
+            start("FailedMount", LACKING, 590, 100), type="PodReadyToStartContainers", status="True"
         ),
     ],
     ids=["a failure of a moment", "failures that have ended", "a pod that is prepared"],

@@ -70,10 +70,7 @@ def test_a_replica_that_is_missing_is_shown_without_an_index() -> None:
 
 @pytest.mark.parametrize(
     "scene",
-    [
-        Scene(indexed=True),
-        Scene(a_cluster("llama").group("cpu", replicas=3)),
-    ],
+    [Scene(indexed=True), Scene(a_cluster("llama").group("cpu", replicas=3))],
     ids=["identities of KubeRay", "single hosts"],
 )
 def test_nothing_is_wrong_with(scene: Scene) -> None:
@@ -272,8 +269,7 @@ def test_a_pod_that_a_finalizer_holds_is_reported_with_it(place: Object, where: 
 
 def test_a_pod_on_a_lost_node_holds_up_the_deletion_of_its_raycluster() -> None:
     scene = Scene().changed(
-        HOST,
-        metadata={"deletionTimestamp": instant(4000), "deletionGracePeriodSeconds": 30},
+        HOST, metadata={"deletionTimestamp": instant(4000), "deletionGracePeriodSeconds": 30}
     )
     finalizers = ["foregroundDeletion"]
     scene.cluster["metadata"] |= {"deletionTimestamp": instant(5000), "finalizers": finalizers}

@@ -7,13 +7,7 @@ from typing import Any
 import pytest
 
 from tests.harness.running import At, Ended, Write
-from tests.harness.scenes import (
-    CREATED,
-    Object,
-    Scene,
-    llama,
-    merged,
-)
+from tests.harness.scenes import CREATED, Object, Scene, llama, merged
 
 APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 PATH = "/apis/ray.io/v1/namespaces/team/{}s/llama"

@@ -61,10 +61,7 @@ def test_values_that_the_pod_lacks_or_that_differ_are_marked(said: Said) -> None
 @pytest.mark.parametrize(
     ("settings", "given"),
     [
-        (
-            Policy(),
-            ["subdomain=llama-headless", "pod anti-affinity=cloud.google.com/gke-nodepool"],
-        ),
+        (Policy(), ["subdomain=llama-headless", "pod anti-affinity=cloud.google.com/gke-nodepool"]),
         (Policy(apart="own"), ["pod anti-affinity=cloud.google.com/gke-nodepool"]),
         (Policy(zones=True), ["RAY_NODE_ZONE=<metadata", "RAY_NODE_REGION=<metadata"]),
         (

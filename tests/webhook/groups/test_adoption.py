@@ -71,10 +71,7 @@ SHAPES: dict[str, tuple[PodBuilder, int]] = {
         .tpu(4),
         4,
     ),
-    "v5p, with a placeholder": (
-        a_worker("2x2x4", "tpu-v5p-slice", 4).env("TPU_WORKER_ID", "0"),
-        4,
-    ),
+    "v5p, with a placeholder": (a_worker("2x2x4", "tpu-v5p-slice", 4).env("TPU_WORKER_ID", "0"), 4),
     "v7x, with placeholders": (
         a_pod()
         .of("c")

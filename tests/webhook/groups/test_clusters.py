@@ -1,11 +1,6 @@
 """The stored fields of a RayCluster."""
 
-from tests.builders import (
-    NAMESPACE,
-    a_cluster,
-    cluster_config,
-    uid_of,
-)
+from tests.builders import NAMESPACE, a_cluster, cluster_config, uid_of
 from webhook.api import names
 from webhook.groups.group_config import ClusterIndex
 

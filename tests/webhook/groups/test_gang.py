@@ -11,12 +11,7 @@ from tests.builders import ClusterBuilder, a_cluster, cluster_config
 from webhook.api import names
 from webhook.api.formats import is_dns_label, is_qualified_name
 from webhook.groups import scheduling_groups
-from webhook.groups.annotations import (
-    CLUSTER,
-    GRANULARITIES,
-    REPLICA,
-    WORKER_GROUP,
-)
+from webhook.groups.annotations import CLUSTER, GRANULARITIES, REPLICA, WORKER_GROUP
 from webhook.groups.scheduling_groups import Gang
 
 GROUPS = st.text(alphabet="abAB019-_.é/ ", min_size=1, max_size=80)

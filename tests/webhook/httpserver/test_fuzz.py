@@ -13,16 +13,7 @@ from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
 from tests.harness.pods import Object
-from tests.lab.hostile.bodies import (
-    MUTATE,
-    Body,
-    Service,
-    applied,
-    bodies,
-    changed,
-    reviews,
-    state,
-)
+from tests.lab.hostile.bodies import MUTATE, Body, Service, applied, bodies, changed, reviews, state
 
 
 @settings(max_examples=200, suppress_health_check=[HealthCheck.too_slow])

@@ -13,12 +13,7 @@ import pytest
 import uvloop
 from starlette.types import Receive, Scope, Send
 
-from tests.harness.listener import (
-    authority,
-    server_pair,
-    trusting,
-    until,
-)
+from tests.harness.listener import authority, server_pair, trusting, until
 from tests.harness.server import Running
 from tests.webhook.httpserver.test_answers import connected, post
 from webhook.certs.context import SwappingContext

@@ -9,14 +9,8 @@ import jsonpatch
 import pytest
 import yaml
 
-from tests.builders import (
-    a_cluster,
-)
-from tests.harness.apiserver import (
-    ApiServer,
-    Object,
-    object_review,
-)
+from tests.builders import a_cluster
+from tests.harness.apiserver import ApiServer, Object, object_review
 from tests.harness.server import serving
 from webhook.api import names
 
@@ -30,10 +24,7 @@ def _client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
     folder = tmp_path_factory.mktemp("shards")
     state = folder / "state.yaml"
     state.write_text(yaml.safe_dump(THERE.build()))
-    with (
-        serving(folder, [state]) as running,
-        ApiServer(running.url, running.authority) as api,
-    ):
+    with serving(folder, [state]) as running, ApiServer(running.url, running.authority) as api:
         yield api
 
 

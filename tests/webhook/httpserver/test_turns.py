@@ -6,12 +6,7 @@ from collections.abc import Iterable
 
 import pytest
 
-from webhook.httpserver.review_threads import (
-    WAITING_MAX,
-    QueueFull,
-    ReviewThreads,
-    namespace_of,
-)
+from webhook.httpserver.review_threads import WAITING_MAX, QueueFull, ReviewThreads, namespace_of
 
 LARGE = b" " * 200_000
 

@@ -12,12 +12,7 @@ import pytest
 import yaml
 
 from tests.harness.fake_api import FakeApi
-from tests.harness.following import (
-    QUICK,
-    eventually,
-    following,
-    plain,
-)
+from tests.harness.following import QUICK, eventually, following, plain
 from tests.webhook.kubeclient.certificates import server_tls
 from tests.webhook.kubeclient.scripted import Visit, scripted
 from webhook.cache.informer import ListWatch

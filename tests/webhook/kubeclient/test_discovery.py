@@ -63,8 +63,7 @@ async def test_a_late_subscriber_is_notified_too(api: FakeApi) -> None:
 
 
 async def test_an_upgrade_and_a_gate_that_is_turned_off_are_noticed(
-    api: FakeApi,
-    caplog: pytest.LogCaptureFixture,
+    api: FakeApi, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level("INFO", "webhook.kubeclient")
     api.served = {"v1alpha2"}
@@ -82,8 +81,7 @@ async def test_an_upgrade_and_a_gate_that_is_turned_off_are_noticed(
 
 
 async def test_an_outage_keeps_the_last_answer_and_is_logged_once(
-    api: FakeApi,
-    caplog: pytest.LogCaptureFixture,
+    api: FakeApi, caplog: pytest.LogCaptureFixture
 ) -> None:
     api.served = {"v1beta1"}
     async with asking(api) as asked:

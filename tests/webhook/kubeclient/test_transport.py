@@ -16,12 +16,7 @@ import pytest
 from tests.harness.following import beside, eventually
 from tests.harness.objects import a_pod
 from tests.webhook.kubeclient.certificates import server_tls
-from tests.webhook.kubeclient.scripted import (
-    Script,
-    Scripted,
-    Visit,
-    scripted,
-)
+from tests.webhook.kubeclient.scripted import Script, Scripted, Visit, scripted
 from webhook.cache.cluster_cache import UserReads
 from webhook.cache.informer import ListWatch
 from webhook.cache.serve_stores import PodStore, pods_in
@@ -348,10 +343,7 @@ async def test_the_path_of_a_server_stands_before_that_of_a_request(path: str, a
         heads.append(await visit.request())
         await visit.say(OK)
 
-    async with (
-        scripted(script) as server,
-        opened(f"http://127.0.0.1:{server.port}{path}") as api,
-    ):
+    async with scripted(script) as server, opened(f"http://127.0.0.1:{server.port}{path}") as api:
         await api.get("/a \xfc/%20\r\nX: y", [("limit", "1")])
     target = f"{asked}/a%20%C3%BC/%20X:%20y?limit=1"
     assert heads[0].startswith(f"GET {target} HTTP/1.1\r\n".encode())
@@ -409,10 +401,7 @@ async def test_a_proxy_opens_a_tunnel_for_tls(
             writer.close()
 
     outer = server_tls(pki) if proxy_speaks_tls else None
-    async with (
-        scripted(server, server_tls(pki)) as behind,
-        scripted(proxy, outer) as before,
-    ):
+    async with scripted(server, server_tls(pki)) as behind, scripted(proxy, outer) as before:
         scheme = "https" if proxy_speaks_tls else "http"
         way = {
             "tls_name": "kubernetes",

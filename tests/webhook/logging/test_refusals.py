@@ -4,12 +4,7 @@ import json
 
 from webhook.logging.log import Log
 from webhook.metrics.collector import Metrics
-from webhook.metrics.observers import (
-    REFUSALS,
-    REFUSALS_A_SECOND,
-    ReviewCounts,
-    ReviewObserver,
-)
+from webhook.metrics.observers import REFUSALS, REFUSALS_A_SECOND, ReviewCounts, ReviewObserver
 
 
 class Lines:

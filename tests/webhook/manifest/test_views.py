@@ -28,10 +28,7 @@ def an_env(value: object) -> Object:
             {"metadata": {"namespace": 1}},
             'metadata.namespace: 1 is an integer: quote it, as in "1"',
         ),
-        (
-            {"spec": {"rayVersion": 2.9}},
-            'spec.rayVersion: 2.9 is a number: quote it, as in "2.9"',
-        ),
+        ({"spec": {"rayVersion": 2.9}}, 'spec.rayVersion: 2.9 is a number: quote it, as in "2.9"'),
         (
             {"spec": {"workerGroupSpecs": [{"groupName": True}]}},
             'spec.workerGroupSpecs[0].groupName: true is a boolean: quote it, as in "true"',

@@ -1,9 +1,6 @@
 """The page of metrics and the table contain every metric of the processes."""
 
-from tests.pages.metrics import (
-    TABLE,
-    exposed,
-)
+from tests.pages.metrics import TABLE, exposed
 
 
 def test_every_metric_of_the_table_is_exposed_by_a_process() -> None:

@@ -7,14 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.builders import (
-    NAMESPACE,
-    Object,
-    PodBuilder,
-    a_cluster,
-    a_pod,
-    decide,
-)
+from tests.builders import NAMESPACE, Object, PodBuilder, a_cluster, a_pod, decide
 from webhook.api import names
 from webhook.mutation.ray_pod import Policy
 

@@ -4,15 +4,7 @@ kept.
 
 import pytest
 
-from tests.builders import (
-    ClusterBuilder,
-    Decided,
-    PodBuilder,
-    a_cluster,
-    a_pod,
-    decide,
-    env_of,
-)
+from tests.builders import ClusterBuilder, Decided, PodBuilder, a_cluster, a_pod, decide, env_of
 from webhook.api import names
 from webhook.mutation.drain import HOOK
 from webhook.mutation.ray_pod import Policy

@@ -6,14 +6,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from tests.builders import (
-    Object,
-    PodBuilder,
-    a_cluster,
-    a_pod,
-    decide,
-    env_of,
-)
+from tests.builders import Object, PodBuilder, a_cluster, a_pod, decide, env_of
 from webhook.api import names
 
 CLUSTER = a_cluster("c").group("g", hosts=4, replicas=2)

@@ -2,15 +2,7 @@
 
 import pytest
 
-from tests.builders import (
-    ClusterBuilder,
-    Decided,
-    PodBuilder,
-    a_cluster,
-    a_pod,
-    decide,
-    env_of,
-)
+from tests.builders import ClusterBuilder, Decided, PodBuilder, a_cluster, a_pod, decide, env_of
 from webhook.api import names
 
 CLUSTER = a_cluster("c").group("g", hosts=2).group("single")

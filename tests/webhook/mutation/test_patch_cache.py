@@ -11,14 +11,7 @@ from hypothesis import HealthCheck, assume, event, given, settings
 from hypothesis import strategies as st
 from msgspec import structs
 
-from tests.builders import (
-    Object,
-    PodBuilder,
-    a_cluster,
-    a_pod,
-    cluster_config,
-    manifest,
-)
+from tests.builders import Object, PodBuilder, a_cluster, a_pod, cluster_config, manifest
 from tests.webhook.mutation.strategies import Case, cases
 from webhook.api import names
 from webhook.api.objects import Pod

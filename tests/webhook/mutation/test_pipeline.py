@@ -6,12 +6,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.builders import (
-    a_cluster,
-    a_pod,
-    decide,
-    manifest,
-)
+from tests.builders import a_cluster, a_pod, decide, manifest
 from tests.webhook.mutation.strategies import Case, cases
 from webhook.api import names
 from webhook.groups.annotations import ANNOTATIONS

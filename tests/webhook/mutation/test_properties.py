@@ -15,14 +15,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from tests import ROOT
-from tests.builders import (
-    Decided,
-    Object,
-    Webhook,
-    a_cluster,
-    a_pod,
-    manifest,
-)
+from tests.builders import Decided, Object, Webhook, a_cluster, a_pod, manifest
 from tests.webhook.mutation.pod_resources import RESOURCES, effective, is_guaranteed
 from tests.webhook.mutation.strategies import OTHERS, Case, cases
 from webhook.admission.pod_handler import PodDecision, PodHandler

@@ -2,14 +2,7 @@
 
 import pytest
 
-from tests.builders import (
-    PodBuilder,
-    a_cluster,
-    a_pod,
-    decide,
-    env_names,
-    env_of,
-)
+from tests.builders import PodBuilder, a_cluster, a_pod, decide, env_names, env_of
 from webhook.api import names
 
 CLUSTER = a_cluster("c").group("g", hosts=2, replicas=2).group("single")

@@ -4,15 +4,7 @@ kept.
 
 import pytest
 
-from tests.builders import (
-    ClusterBuilder,
-    Decided,
-    Object,
-    PodBuilder,
-    a_cluster,
-    a_pod,
-    decide,
-)
+from tests.builders import ClusterBuilder, Decided, Object, PodBuilder, a_cluster, a_pod, decide
 from webhook.api import names
 
 BOTH = [

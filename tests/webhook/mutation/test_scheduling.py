@@ -2,15 +2,7 @@
 
 import pytest
 
-from tests.builders import (
-    ClusterBuilder,
-    Decided,
-    PodBuilder,
-    Webhook,
-    a_cluster,
-    a_pod,
-    decide,
-)
+from tests.builders import ClusterBuilder, Decided, PodBuilder, Webhook, a_cluster, a_pod, decide
 from webhook.admission.codec import WARNING_MAX
 from webhook.api import names
 from webhook.mutation.ray_pod import Policy

@@ -3,14 +3,7 @@
 import msgspec
 import pytest
 
-from tests.builders import (
-    Webhook,
-    a_cluster,
-    a_pod,
-    cluster_config,
-    decide,
-    env_of,
-)
+from tests.builders import Webhook, a_cluster, a_pod, cluster_config, decide, env_of
 from webhook.api import names
 
 SHARD = (

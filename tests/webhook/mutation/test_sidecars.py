@@ -4,15 +4,7 @@ webhooks.
 
 import pytest
 
-from tests.builders import (
-    ClusterBuilder,
-    Object,
-    PodBuilder,
-    a_cluster,
-    a_pod,
-    decide,
-    env_names,
-)
+from tests.builders import ClusterBuilder, Object, PodBuilder, a_cluster, a_pod, decide, env_names
 from webhook.api import names
 from webhook.mutation.ray_pod import Policy
 

@@ -4,14 +4,7 @@ conflicting affinity.
 
 import pytest
 
-from tests.builders import (
-    Object,
-    PodBuilder,
-    a_cluster,
-    a_pod,
-    decide,
-    env_of,
-)
+from tests.builders import Object, PodBuilder, a_cluster, a_pod, decide, env_of
 from webhook.api import names
 
 CLUSTER = a_cluster("c").group("g", hosts=2, replicas=2).group("one").group("four", hosts=4)

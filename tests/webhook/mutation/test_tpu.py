@@ -2,15 +2,7 @@
 
 import pytest
 
-from tests.builders import (
-    PodBuilder,
-    a_cluster,
-    a_pod,
-    container_of,
-    decide,
-    env_names,
-    env_of,
-)
+from tests.builders import PodBuilder, a_cluster, a_pod, container_of, decide, env_names, env_of
 from webhook.api import names
 
 CLUSTER = a_cluster("c").group("g", hosts=2, replicas=2).group("single").group("four", hosts=4)

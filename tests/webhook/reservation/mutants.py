@@ -23,10 +23,7 @@ from webhook.groups.naming import replica_name
 from webhook.kubeclient import reservation_leases
 from webhook.kubeclient.reservation_leases import LeaseStore
 from webhook.kubeclient.timeouts import ServerTime
-from webhook.reservation import (
-    allocation,
-    reservations,
-)
+from webhook.reservation import allocation, reservations
 from webhook.reservation.allocation import AnyRequest, Choice, Tables
 from webhook.reservation.reservations import Reservations
 from webhook.reservation.stores import Reserved

@@ -10,13 +10,7 @@ from itertools import count
 
 import pytest
 
-from tests.builders import (
-    ClusterBuilder,
-    Object,
-    a_cluster,
-    a_pod,
-    cluster_config,
-)
+from tests.builders import ClusterBuilder, Object, a_cluster, a_pod, cluster_config
 from tests.harness.apiserver import pod_review
 from tests.harness.leases import Direct, lease_store
 from tests.harness.single_process import Lists

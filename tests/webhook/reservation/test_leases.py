@@ -8,13 +8,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from tests.harness.fake_api import (
-    LEASES,
-    RAYCLUSTERS,
-    FakeApi,
-    Object,
-    Request,
-)
+from tests.harness.fake_api import LEASES, RAYCLUSTERS, FakeApi, Object, Request
 from tests.harness.following import beside, client_of, eventually, plain
 from tests.harness.leases import Direct, lease_store
 from tests.harness.objects import a_raycluster
@@ -23,13 +17,7 @@ from webhook.api import names
 from webhook.api.review import Denied, NotNow
 from webhook.groups.identity import GroupKey, ShardKey
 from webhook.kubeclient.reservation_leases import LeaseStore, _Content
-from webhook.reservation.stores import (
-    Conflict,
-    Reserved,
-    TableKey,
-    UnknownOutcome,
-    at_once,
-)
+from webhook.reservation.stores import Conflict, Reserved, TableKey, UnknownOutcome, at_once
 
 HOME = "ray-webhook"
 KEY = TableKey(GroupKey("default", "uid-of-ray", "tpu"), 0)

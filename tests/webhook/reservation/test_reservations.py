@@ -18,12 +18,7 @@ from webhook.groups.identity_index import Member, Membership
 from webhook.groups.required_reads import ReadGroup
 from webhook.kubeclient.client import Api
 from webhook.kubeclient.timeouts import ServerTime
-from webhook.reservation.allocation import (
-    BLOCK,
-    RENEW_SECONDS,
-    VACANT_SECONDS,
-    Request,
-)
+from webhook.reservation.allocation import BLOCK, RENEW_SECONDS, VACANT_SECONDS, Request
 from webhook.reservation.identities import Identities
 from webhook.reservation.reservations import TRY_SECONDS, UNSEEN_MAX
 from webhook.reservation.stores import (
@@ -297,9 +292,7 @@ def test_a_reservation_costs_the_same_in_a_large_group(simulation: Simulation, h
     assert large < 1.2 * small
 
 
-def test_an_entry_whose_pod_is_gone_blocks_no_new_replica(
-    simulation: Simulation,
-) -> None:
+def test_an_entry_whose_pod_is_gone_blocks_no_new_replica(simulation: Simulation) -> None:
     (first, holder), (second, other) = (simulation.reserve(uid, 2) for uid in ("r0", "r1"))
     simulation.show("pod-1", second, other)
     simulation.members.put("pod-0", Member(KEY, first, holder, marked=True))  # no host beside it

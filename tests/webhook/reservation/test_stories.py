@@ -11,13 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.webhook.reservation import test_leases, test_reservations
-from tests.webhook.reservation.mutants import (
-    CAUGHT_BY,
-    MUTANTS,
-    SEEDS,
-    catch,
-    mutated,
-)
+from tests.webhook.reservation.mutants import CAUGHT_BY, MUTANTS, SEEDS, catch, mutated
 from tests.webhook.reservation.stories import scaling, story
 
 SHARE = 100

@@ -8,14 +8,7 @@ from typing import Any
 import yaml
 from msgspec import Struct, convert, field
 
-from tests.harness.ray_objects import (
-    Built,
-    Json,
-    a_cluster,
-    a_cron_job,
-    a_job,
-    a_service,
-)
+from tests.harness.ray_objects import Built, Json, a_cluster, a_cron_job, a_job, a_service
 from webhook.api.namespace_limits import read_namespaces
 from webhook.cli.file_checks import FileLimits
 from webhook.manifest.yaml_values import DuplicateKey

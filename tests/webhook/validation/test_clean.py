@@ -2,14 +2,7 @@
 
 import pytest
 
-from tests.harness.ray_objects import (
-    Built,
-    ClusterBuilder,
-    a_cluster,
-    a_cron_job,
-    a_job,
-    found,
-)
+from tests.harness.ray_objects import Built, ClusterBuilder, a_cluster, a_cron_job, a_job, found
 
 IPPR = '{"groups": {"workers": {"max-cpu": "8", "max-memory": "8Gi", "resize-timeout": 60}}}'
 MEMORY = '{"groups": {"workers": {"max-cpu": 4, "max-memory": "16Gi", "resize-timeout": 60.0}}}'

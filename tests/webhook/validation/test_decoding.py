@@ -89,10 +89,7 @@ def test_an_object_that_is_being_deleted_cannot_become_undecodable() -> None:
 def test_a_finalizer_may_go_from_an_undecodable_object_that_is_being_deleted() -> None:
     old, new = with_port(HUGE), with_port(HUGE)
     for each, finalizers in ((old, ["a/b"]), (new, [])):
-        each["metadata"] |= {
-            "deletionTimestamp": "2026-01-01T00:00:00Z",
-            "finalizers": finalizers,
-        }
+        each["metadata"] |= {"deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": finalizers}
     assert check_update("RayCluster", old, new) == []
     new["metadata"]["labels"] = {"also": "changed"}
     assert [each.level for each in check_update("RayCluster", old, new)] == [WARN]

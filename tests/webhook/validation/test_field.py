@@ -2,12 +2,7 @@
 
 import pytest
 
-from webhook.api.release import (
-    Release,
-    image_release,
-    parse_release,
-    same_release,
-)
+from webhook.api.release import Release, image_release, parse_release, same_release
 from webhook.validation.field import Field, shorten_path
 
 OBJECT = Field(

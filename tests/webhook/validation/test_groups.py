@@ -189,9 +189,7 @@ def test_an_identity_in_an_init_container_is_wrong_too() -> None:
 
 @pytest.mark.parametrize(("hosts", "warned"), [(1, False), (4, True)])
 def test_a_host_name_in_the_template_of_several_hosts_is_found_before_the_pods_are(
-    hosts: int,
-    *,
-    warned: bool,
+    hosts: int, *, warned: bool
 ) -> None:
     cluster = a_cluster().group(hosts=hosts).pod(hostname="mine")
     assert found(cluster) == ({("identity-by-hand", f"{POD}.hostname")} if warned else set())

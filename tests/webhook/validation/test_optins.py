@@ -2,13 +2,7 @@
 
 import pytest
 
-from tests.harness.ray_objects import (
-    Built,
-    a_cluster,
-    a_job,
-    a_service,
-    found,
-)
+from tests.harness.ray_objects import Built, a_cluster, a_job, a_service, found
 from webhook.api import names
 from webhook.groups.annotations import OPT_INS, RULE, OptIn
 
@@ -47,9 +41,7 @@ RIGHT = {
 
 
 @pytest.mark.parametrize("row", OPT_INS, ids=lambda row: row.annotation)
-def test_every_wrong_value_of_every_annotation_is_found(
-    row: OptIn[object],
-) -> None:
+def test_every_wrong_value_of_every_annotation_is_found(row: OptIn[object]) -> None:
     for value in WRONG[row.annotation]:
         cluster = a_cluster().group(hosts=2).annotation(row.annotation, value)
         assert (RULE, f"metadata.annotations[{row.annotation}]") in found(cluster), value

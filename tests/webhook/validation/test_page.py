@@ -4,19 +4,8 @@ import re
 
 import pytest
 
-from tests.pages.rules import (
-    FAMILIES,
-    WITHOUT_RULES,
-    explained,
-)
-from webhook.validation.rules import (
-    API_SERVER,
-    KUBERAY,
-    NO_ONE_ELSE,
-    RAY,
-    RULES,
-    Rule,
-)
+from tests.pages.rules import FAMILIES, WITHOUT_RULES, explained
+from webhook.validation.rules import API_SERVER, KUBERAY, NO_ONE_ELSE, RAY, RULES, Rule
 
 # The functions of KubeRay 1.7's validation.go that refuse something, and the place outside of it.
 KUBERAY_FUNCTIONS = {

@@ -5,14 +5,7 @@ from typing import Any
 import pytest
 
 from tests import ROOT
-from tests.harness.ray_objects import (
-    Json,
-    a_cluster,
-    a_job,
-    findings,
-    found,
-    with_amount,
-)
+from tests.harness.ray_objects import Json, a_cluster, a_job, findings, found, with_amount
 from webhook.api import names
 from webhook.cli.files import read_files
 from webhook.manifest.reader import Manifest

@@ -19,12 +19,7 @@ from tests.harness.ray_objects import (
     found,
     found_in_update,
 )
-from tests.webhook.validation.samples import (
-    Sample,
-    assigned,
-    base,
-    samples,
-)
+from tests.webhook.validation.samples import Sample, assigned, base, samples
 from webhook.validation.finding import OFF
 from webhook.validation.rule_settings import GATES, RuleSettings
 from webhook.validation.rules import RULES

@@ -13,12 +13,7 @@ import pytest
 from tests.harness.apiserver import ApiServer, object_review
 from tests.harness.scenes import merged
 from tests.harness.server import serving
-from tests.lab.parity.mutants import (
-    EXAMPLES,
-    Json,
-    mutants,
-    seeds,
-)
+from tests.lab.parity.mutants import EXAMPLES, Json, mutants, seeds
 from webhook.api import names
 from webhook.validation.finding import DENY
 from webhook.validation.rule_settings import DEFAULTS

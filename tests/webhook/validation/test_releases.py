@@ -4,13 +4,7 @@ differ.
 
 import pytest
 
-from tests.harness.ray_objects import (
-    Built,
-    a_cluster,
-    a_cron_job,
-    a_service,
-    found,
-)
+from tests.harness.ray_objects import Built, a_cluster, a_cron_job, a_service, found
 from webhook.validation.crd import releases
 from webhook.validation.finding import DENY, WARN
 from webhook.validation.rule_settings import (

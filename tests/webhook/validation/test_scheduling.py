@@ -4,14 +4,7 @@ effect.
 
 import pytest
 
-from tests.harness.ray_objects import (
-    ClusterBuilder,
-    a_cluster,
-    a_job,
-    a_service,
-    findings,
-    found,
-)
+from tests.harness.ray_objects import ClusterBuilder, a_cluster, a_job, a_service, findings, found
 from webhook.api import names
 from webhook.groups.annotations import GRANULARITIES
 from webhook.validation.rule_settings import RuleSettings

@@ -5,12 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.harness.ray_objects import (
-    Built,
-    Json,
-    a_cluster,
-    a_job,
-)
+from tests.harness.ray_objects import Built, Json, a_cluster, a_job
 from webhook.validation.finding import DENY, WARN
 from webhook.validation.rule_settings import RuleSettings
 from webhook.validation.ruleset import check_file

@@ -2,13 +2,7 @@
 
 import pytest
 
-from tests.harness.ray_objects import (
-    Built,
-    a_cluster,
-    a_job,
-    a_service,
-    found,
-)
+from tests.harness.ray_objects import Built, a_cluster, a_job, a_service, found
 from webhook.validation.rule_settings import GATES, RuleSettings
 
 GROUP = "spec.workerGroupSpecs[0]"

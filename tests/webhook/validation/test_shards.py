@@ -2,14 +2,7 @@
 
 import pytest
 
-from tests.harness.ray_objects import (
-    Built,
-    a_cluster,
-    a_job,
-    a_service,
-    found,
-    found_in_update,
-)
+from tests.harness.ray_objects import Built, a_cluster, a_job, a_service, found, found_in_update
 from webhook.api import names
 
 GROUP, INDEX = names.ANNOTATION_SHARD_GROUP, names.ANNOTATION_SHARD_INDEX
