@@ -50,7 +50,7 @@ sends reviews, on one connection that it keeps and on a new connection for each,
 for `/livez` and `/readyz`. Attackers have four addresses, and good clients another one. Times are
 in milliseconds; memory is the peak of the process in MiB. The load average was {load:.0f}. A row
 fails when a p99 is more than 10 times what the same server showed in the seconds before the attack;
-30 times for `unfinished-bodies`, whose 690 MB arrive as fast as they can be decrypted.
+50 times for `unfinished-bodies`, whose 690 MB arrive as fast as they can be decrypted.
 
 | attack | port | connections | kept: answered/asked | new | probes | kept: p99 | new | probes | peak |
 |---|---|---|---|---|---|---|---|---|---|

@@ -156,7 +156,9 @@ def posted(name: str) -> Callable[[Target], Awaitable[None]]:
                 writer.write(request)
                 head = await reader.readuntil(b"\r\n\r\n")
                 await reader.readexactly(_length(head))
-                if head.startswith(b"HTTP/1.1 5"):
+                if head.startswith(b"HTTP/1.1 503"):
+                    await asyncio.sleep(1)  # as its Retry-After says
+                elif head.startswith(b"HTTP/1.1 5"):
                     raise RuntimeError(head.decode())
         finally:
             writer.transport.abort()
@@ -237,7 +239,7 @@ ATTACKS: Final = {
         100,
         "reviews",
         "bodies of 6.9 MB without their last bytes",
-        slower=30,  # 690 MB to decrypt, as fast as they can be sent
+        slower=50,  # 690 MB to decrypt, as fast as they can be sent
     ),
     "probes-unfinished-bodies": Attack(
         held(_GET + b"content-length: 7000000\r\n\r\n", 6_900_000),
@@ -297,6 +299,10 @@ ATTACKS: Final = {
         posted("large-answers"), 4, "reviews", "pods to which up to 490 MB would be added"
     ),
     "long-digits": Attack(posted("long-digits"), 4, "reviews", "numbers of thousands of digits"),
+    "ray-objects": Attack(posted("ray-objects"), 8, "reviews", "Ray objects of 57 KB"),
+    "large-ray-objects": Attack(
+        posted("large-ray-objects"), 8, "reviews", "RayClusters of 310 KiB and 1.3 MB"
+    ),
     "one-uid": Attack(
         posted("one-uid"), 4, "reviews", "one review for an identity, again and again"
     ),

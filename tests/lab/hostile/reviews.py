@@ -4,7 +4,8 @@ import json
 from itertools import cycle
 from typing import Final
 
-from tests.harness.apiserver import pod_review
+from tests.builders import a_cluster
+from tests.harness.apiserver import object_review, pod_review
 from tests.harness.pods import Object, worker
 
 _V7X: Final = {
@@ -15,7 +16,8 @@ _V6E: Final = {
     "cloud.google.com/gke-tpu-accelerator": "tpu-v6e-slice",
     "cloud.google.com/gke-tpu-topology": "3000x3000",
 }
-_START: Final = b"POST /mutate HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n"
+_HEAD: Final = b"POST %s HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n"
+_START: Final = _HEAD % b"/mutate"
 
 
 def large_answers() -> list[bytes]:
@@ -40,12 +42,64 @@ def one_uid() -> list[bytes]:
     return [_request(pod, uid="705ab4f5-6393-11e8-b7cc-42010a800002", dry_run=False)]
 
 
-BODIES: Final = {"large-answers": large_answers, "long-digits": long_digits, "one-uid": one_uid}
+def ray_objects() -> list[bytes]:
+    """Return Ray objects of about 57 KB with many variables, tolerations, containers, worker groups
+    or deployments.
+    """
+    variables = [{"name": f"V{number}", "value": "x"} for number in range(2_000)]
+    tolerations = [{"key": f"k{number}", "operator": "Exists"} for number in range(1_600)]
+    containers = [{"name": f"c{number}", "image": "rayproject/ray"} for number in range(1_350)]
+    first = {"name": "ray-worker", "image": "rayproject/ray"}
+    clusters = [
+        _ray_cluster({"containers": [{**first, "env": variables}]}),
+        _ray_cluster({"containers": [first], "tolerations": tolerations}),
+        _ray_cluster({"containers": containers}),
+        _ray_cluster({"containers": [first]}, groups=430),
+    ]
+    deployments = [{"name": f"d{number}"} for number in range(2_450)]
+    service = {
+        **clusters[0],
+        "kind": "RayService",
+        "spec": {
+            "serveConfigV2": json.dumps(
+                {"applications": [{"import_path": "m:a", "deployments": deployments}]}
+            ),
+            "rayClusterConfig": _ray_cluster({"containers": [first]})["spec"],
+        },
+    }
+    return [_validation(document) for document in (*clusters, service)]
+
+
+def large_ray_objects() -> list[bytes]:
+    """Return RayClusters of about 310 KiB, which is allowed, and of 1.3 MB."""
+    first = {"name": "ray-worker", "image": "rayproject/ray"}
+    return [_validation(_ray_cluster({"containers": [first]}, groups)) for groups in (2_300, 9_800)]
+
+
+BODIES: Final = {
+    "ray-objects": ray_objects,
+    "large-ray-objects": large_ray_objects,
+    "large-answers": large_answers,
+    "long-digits": long_digits,
+    "one-uid": one_uid,
+}
 
 
 def requests(name: str) -> "cycle[bytes]":
     """Return the requests of an attack, again and again."""
     return cycle(BODIES[name]())
+
+
+def _ray_cluster(spec: Object, groups: int = 1) -> Object:
+    built = a_cluster("hostile")
+    for number in range(groups):
+        built.group(f"g{number}", template={"spec": spec})
+    return built.build()
+
+
+def _validation(document: Object) -> bytes:
+    body = json.dumps(object_review(document), separators=(",", ":")).encode()
+    return _HEAD % b"/validate" + b"content-length: %d\r\n\r\n" % len(body) + body
 
 
 def _pod(
