@@ -45,6 +45,10 @@ def test_each_make_target_exists(target: str) -> None:
     assert re.search(rf"^{target}:", (ROOT / "Makefile").read_text(), re.MULTILINE)
 
 
+def test_two_commands_set_everything_up() -> None:
+    assert BLOCKS[0].splitlines() == ["make demo", "make test"]
+
+
 def test_every_command_of_a_block_is_a_kind_that_is_tested() -> None:
     assert all(line.startswith(("make ", ".venv/bin/ray-webhook ")) for line in COMMANDS)
 
