@@ -17,7 +17,7 @@ pytestmark = pytest.mark.e2e
 BEYOND_INT32 = 10_000_000_000
 
 
-def starts(known: bool) -> AbstractContextManager[Any]:  # noqa: FBT001 - read at the call
+def starts(known: bool) -> AbstractContextManager[Any]:
     """An operator starts that knows what it is given, and ends at once that does not."""
     return (
         nullcontext() if known else pytest.raises(ProgramError, match="ended before it was ready")

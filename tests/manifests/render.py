@@ -107,7 +107,7 @@ def _normal(given: Object) -> Object:
 class _UniqueKeys(yaml.CSafeLoader):
     """Refuses a key that a mapping has twice, as Helm does."""
 
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:  # noqa: FBT001, FBT002 - as in PyYAML
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:  # noqa: FBT002 - as in PyYAML
         keys = [key.value for key, _ in node.value]
         assert len(keys) == len(set(keys)), f"{node.start_mark}: {keys}"
         return super().construct_mapping(node, deep)

@@ -57,8 +57,7 @@ def retried(namespace: str, *, on: bool) -> str:
 
 
 def test_the_second_autoscaler_adds_slices_and_takes_one_from_the_middle(
-    control_plane: ControlPlane,
-    indexing: bool,  # noqa: FBT001
+    control_plane: ControlPlane, indexing: bool
 ) -> None:
     api, namespace = control_plane.api, control_plane.namespace(retried("slices", on=indexing))
     api.create(RAY_CLUSTERS, autoscaled(slices("one", 1), "v2"), namespace)
@@ -82,8 +81,7 @@ def test_the_second_autoscaler_adds_slices_and_takes_one_from_the_middle(
 
 
 def test_an_idle_host_goes_with_its_slice_where_kuberay_knows_slices(
-    control_plane: ControlPlane,
-    indexing: bool,  # noqa: FBT001
+    control_plane: ControlPlane, indexing: bool
 ) -> None:
     api, namespace = control_plane.api, control_plane.namespace(retried("idle", on=indexing))
     api.create(RAY_CLUSTERS, autoscaled(slices("one", 3), "v2"), namespace)
@@ -107,9 +105,7 @@ def test_an_idle_host_goes_with_its_slice_where_kuberay_knows_slices(
 
 @pytest.mark.parametrize("version", ["v1", "v2"])
 def test_either_autoscaler_adds_and_takes_single_hosts(
-    control_plane: ControlPlane,
-    indexing: bool,  # noqa: FBT001
-    version: str,
+    control_plane: ControlPlane, indexing: bool, version: str
 ) -> None:
     api, namespace = (
         control_plane.api,
@@ -140,8 +136,7 @@ def test_either_autoscaler_adds_and_takes_single_hosts(
 
 
 def test_the_first_autoscaler_takes_hosts_for_slices_and_identities_stay_exact(
-    control_plane: ControlPlane,
-    indexing: bool,  # noqa: FBT001
+    control_plane: ControlPlane, indexing: bool
 ) -> None:
     """It posts the number of pods as the number of replicas: only `maxReplicas` bounds what it asks
     for.

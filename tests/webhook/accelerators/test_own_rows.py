@@ -51,20 +51,17 @@ def test_claims_of_an_own_device_have_no_number() -> None:
     assert "SIZE" not in env
 
 
-@pytest.mark.parametrize(
-    ("name", "variables", "complaint"),
-    [
-        ("None!", {}, "not a name of a profile"),
-        ("none", {}, "not a name of a profile"),
-        (PROFILES[0].name, {}, "exists"),
-        ("own", {"A": "{hots}"}, "did you mean hosts"),
-        ("own", {"A": "{nowhere_at_all}"}, "known are hosts, rank"),
-        ("own", {"A": "{rank} of {hosts}"}, "stands beside no other"),
-        ("own", {"A": "{"}, "braces are for names"),
-        ("own", {"A B": "1"}, "no variable that a profile can set"),
-        ("own", {"WORLD_SIZE": "{hosts}"}, "no variable that a profile can set"),
-    ],
-)
+@pytest.mark.parametrize(("name", "variables", "complaint"), [
+    ("None!", {}, "not a name of a profile"),
+    ("none", {}, "not a name of a profile"),
+    (PROFILES[0].name, {}, "exists"),
+    ("own", {"A": "{hots}"}, "did you mean hosts"),
+    ("own", {"A": "{nowhere_at_all}"}, "known are hosts, rank"),
+    ("own", {"A": "{rank} of {hosts}"}, "stands beside no other"),
+    ("own", {"A": "{"}, "braces are for names"),
+    ("own", {"A B": "1"}, "no variable that a profile can set"),
+    ("own", {"WORLD_SIZE": "{hosts}"}, "no variable that a profile can set"),
+])  # fmt: skip
 def test_a_profile_that_cannot_be_says_why(
     name: str, variables: dict[str, str], complaint: str
 ) -> None:
@@ -72,14 +69,11 @@ def test_a_profile_that_cannot_be_says_why(
         own_profile(name, variables)
 
 
-@pytest.mark.parametrize(
-    ("name", "keys", "complaint"),
-    [
-        ("GPU", ["example.com/x"], "exists"),
-        ("mine", ["nvidia.com/gpu"], "is GPU already"),
-        ("mine", ["a/b/c"], "not an extended resource"),
-    ],
-)
+@pytest.mark.parametrize(("name", "keys", "complaint"), [
+    ("GPU", ["example.com/x"], "exists"),
+    ("mine", ["nvidia.com/gpu"], "is GPU already"),
+    ("mine", ["a/b/c"], "not an extended resource"),
+])  # fmt: skip
 def test_a_device_that_cannot_be_says_why(name: str, keys: list[str], complaint: str) -> None:
     with pytest.raises(ValueError, match=complaint):
         own_device(name, keys)

@@ -18,14 +18,11 @@ from webhook.accelerators.slices import (
 )
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "2x", "x2", "0x4", "4x0", "2x-2", "-2x2", "2x2x2x2", "2", "", "x", "2X2", "2x 2", " 2x2",
-        "2x2\n", "2x2.0", "02x2", "+2x2",
-        "2*2", "2x2x", "\u0662x\u0662", "\u00b2x2", "2xx2", "999999x2", "auto",
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("text", [
+    "2x", "x2", "0x4", "4x0", "2x-2", "-2x2", "2x2x2x2", "2", "", "x", "2X2", "2x 2", " 2x2",
+    "2x2\n", "2x2.0", "02x2", "+2x2", "2*2", "2x2x", "\u0662x\u0662", "\u00b2x2", "2xx2",
+    "999999x2", "auto",
+])  # fmt: skip
 def test_anything_else_is_no_topology_and_the_reason_quotes_it(text: str) -> None:
     with pytest.raises(TopologyError, match="is not a TPU topology") as caught:
         parse_topology(text)
@@ -51,18 +48,15 @@ def test_hosts_times_chips_is_the_whole_slice_or_there_are_no_hosts(
         assert hosts * chips == prod(sizes)
 
 
-@pytest.mark.parametrize(
-    ("accelerator", "topology", "kind"),
-    [
-        ("tpu-v4-podslice", "2x2x2", "v4-16"),
-        ("tpu-v5-lite-podslice", "4x4", "v5litepod-16"),
-        ("tpu-v5-lite-device", "2x4", "v5litepod-8"),
-        ("tpu-v5p-slice", "2x2x4", "v5p-32"),
-        ("tpu-v6e-slice", "16x16", "v6e-256"),
-        ("tpu7x", "2x2x1", "tpu7x-8"),
-        ("tpu7x-standard-4t", "2x2x4", "tpu7x-32"),
-    ],
-)
+@pytest.mark.parametrize(("accelerator", "topology", "kind"), [
+    ("tpu-v4-podslice", "2x2x2", "v4-16"),
+    ("tpu-v5-lite-podslice", "4x4", "v5litepod-16"),
+    ("tpu-v5-lite-device", "2x4", "v5litepod-8"),
+    ("tpu-v5p-slice", "2x2x4", "v5p-32"),
+    ("tpu-v6e-slice", "16x16", "v6e-256"),
+    ("tpu7x", "2x2x1", "tpu7x-8"),
+    ("tpu7x-standard-4t", "2x2x4", "tpu7x-32"),
+])  # fmt: skip
 def test_the_accelerator_type_counts_tensor_cores(
     accelerator: str, topology: str, kind: str
 ) -> None:
@@ -82,18 +76,15 @@ def test_a_topology_that_cannot_be_read_has_no_chips() -> None:
     assert (chips_of("2x"), chips_of("4x4")) == (0, 16)
 
 
-@pytest.mark.parametrize(
-    ("accelerator", "chips", "listed"),
-    [
-        ("tpu7x", 16, ("2x2x4",)),
-        ("tpu7x", 64, ("4x4x4",)),
-        ("tpu7x", 192, ()),
-        ("tpu-v6e-slice", 16, ("2x8", "4x4")),
-        ("tpu-v6e-slice", 8, ("2x4",)),
-        ("tpu-v9-slice", 8, ()),
-        ("", 8, ()),
-    ],
-)
+@pytest.mark.parametrize(("accelerator", "chips", "listed"), [
+    ("tpu7x", 16, ("2x2x4",)),
+    ("tpu7x", 64, ("4x4x4",)),
+    ("tpu7x", 192, ()),
+    ("tpu-v6e-slice", 16, ("2x8", "4x4")),
+    ("tpu-v6e-slice", 8, ("2x4",)),
+    ("tpu-v9-slice", 8, ()),
+    ("", 8, ()),
+])  # fmt: skip
 def test_a_number_of_chips_may_have_one_topology_or_several(
     accelerator: str, chips: int, listed: tuple[str, ...]
 ) -> None:

@@ -67,7 +67,7 @@ PODS = {
 
 @pytest.mark.parametrize("name", PODS)
 @pytest.mark.parametrize("dry_run", [False, True])
-def test_large_and_small_pods_get_the_same_answers(name: str, dry_run: bool) -> None:  # noqa: FBT001
+def test_large_and_small_pods_get_the_same_answers(name: str, dry_run: bool) -> None:
     one, other = Service(), Service()
     for number in range(3):  # each takes an identity from the next
         uid = f"review-{number}"

@@ -170,7 +170,7 @@ IGNORED = a_cluster().group(hosts=0).label("admission.ray.io/ignore", "true").bu
     ids=["there before", "new", "ignored", "no longer ignored", "unchanged"],
 )
 def test_an_object_is_denied_for_a_new_problem_only(
-    new: Json, old: Json | None, *, allowed: bool, warnings: int
+    new: Json, old: Json | None, allowed: bool, warnings: int
 ) -> None:
     response = response_to(a_review(new, old))
     assert response["allowed"] is allowed
@@ -184,17 +184,14 @@ def _of(group: str, version: str, kind: str, resource: str) -> Json:
     }
 
 
-@pytest.mark.parametrize(
-    "request_fields",
-    [
-        {"operation": "DELETE"},
-        {"operation": "CONNECT"},
-        {"subResource": "status"},
-        _of("ray.io", "v2", "RayCluster", "rayclusters"),
-        _of("", "v1", "Pod", "pods"),
-        _of("apps", "v1", "RayCluster", "x"),
-    ],
-)
+@pytest.mark.parametrize("request_fields", [
+    {"operation": "DELETE"},
+    {"operation": "CONNECT"},
+    {"subResource": "status"},
+    _of("ray.io", "v2", "RayCluster", "rayclusters"),
+    _of("", "v1", "Pod", "pods"),
+    _of("apps", "v1", "RayCluster", "x"),
+])  # fmt: skip
 def test_what_is_none_of_ours_passes(request_fields: Json) -> None:
     assert response_to(a_review(a_cluster().group(hosts=0).build(), **request_fields)) == {
         "uid": "u-1",

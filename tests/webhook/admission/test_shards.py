@@ -78,14 +78,11 @@ def _index(document: Object, response: Object) -> str | None:
     return (patched["metadata"].get("annotations") or {}).get(INDEX)
 
 
-@pytest.mark.parametrize(
-    ("cluster", "row", "text"),
-    [
-        (a_shard("a", "one"), SHARD_INDEX, "one"),
-        (a_shard("a").annotated(SHARD_COUNT.annotation, "0"), SHARD_COUNT, "0"),
-        (a_cluster("a").annotated(SHARD_GROUP.annotation, "a b"), SHARD_GROUP, "a b"),
-    ],
-)
+@pytest.mark.parametrize(("cluster", "row", "text"), [
+    (a_shard("a", "one"), SHARD_INDEX, "one"),
+    (a_shard("a").annotated(SHARD_COUNT.annotation, "0"), SHARD_COUNT, "0"),
+    (a_cluster("a").annotated(SHARD_GROUP.annotation, "a b"), SHARD_GROUP, "a b"),
+])  # fmt: skip
 def test_a_value_that_cannot_be_is_refused_in_the_words_of_the_rules(
     cluster: ClusterBuilder, row: OptIn[str], text: str
 ) -> None:
@@ -98,22 +95,13 @@ HELD = (a_shard("holder", " 3", group="search\n"),)
 MINE = (a_shard("a", "4"),)
 
 
-@pytest.mark.parametrize(
-    ("there", "new", "old", "field", "says"),
-    [
-        (HELD, a_shard("a", "3", group=" search"), None, AT_INDEX, "holder has index 3"),
-        (MINE, a_shard("a", "5"), MINE[0], AT_INDEX, "immutable"),
-        ((a_shard("b", "1"),), a_shard("a", "1"), a_shard("a", "x"), AT_INDEX, "b has index 1"),
-        *(
-            ((), a_shard("a", index), None, AT_INDEX, "")
-            for index in ("-1", "01", "1048576", "1 2")
-        ),
-        *(
-            ((), a_shard(group=group), None, AT_GROUP, "")
-            for group in ("-a", "x" * 64, "ä", "a\nb")
-        ),
-    ],
-)
+@pytest.mark.parametrize(("there", "new", "old", "field", "says"), [
+    (HELD, a_shard("a", "3", group=" search"), None, AT_INDEX, "holder has index 3"),
+    (MINE, a_shard("a", "5"), MINE[0], AT_INDEX, "immutable"),
+    ((a_shard("b", "1"),), a_shard("a", "1"), a_shard("a", "x"), AT_INDEX, "b has index 1"),
+    *(((), a_shard("a", index), None, AT_INDEX, "") for index in ("-1", "01", "1048576", "1 2")),
+    *(((), a_shard(group=group), None, AT_GROUP, "") for group in ("-a", "x" * 64, "ä", "a\nb")),
+])  # fmt: skip
 def test_what_cannot_be_an_index_or_a_group_of_a_cluster_is_refused(
     there: tuple[ClusterBuilder, ...],
     new: ClusterBuilder,
@@ -206,18 +194,10 @@ def test_an_index_that_was_none_may_be_corrected() -> None:
     assert server.index(a_shard("a"), a_shard("a", "x")) == "2", "as it was told a moment ago"
 
 
-@pytest.mark.parametrize(
-    ("there", "new", "old"),
-    [
-        ((a_cluster("a"), a_shard("b", "0")), a_shard("a"), a_cluster("a")),
-        (
-            (a_shard("a", "0"), a_shard("b", "0", "ads")),
-            a_shard("a", "0", "ads"),
-            a_shard("a", "0"),
-        ),
-    ],
-    ids=["joins", "moves"],
-)
+@pytest.mark.parametrize(("there", "new", "old"), [
+    ((a_cluster("a"), a_shard("b", "0")), a_shard("a"), a_cluster("a")),
+    ((a_shard("a", "0"), a_shard("b", "0", "ads")), a_shard("a", "0", "ads"), a_shard("a", "0")),
+], ids=["joins", "moves"])  # fmt: skip
 def test_a_live_cluster_that_joins_a_group_gets_an_index_there_and_a_warning(
     there: tuple[ClusterBuilder, ...], new: ClusterBuilder, old: ClusterBuilder
 ) -> None:
@@ -226,16 +206,13 @@ def test_a_live_cluster_that_joins_a_group_gets_an_index_there_and_a_warning(
     assert len(response["warnings"]) == 1
 
 
-@pytest.mark.parametrize(
-    "broken",
-    [
-        None,
-        [],
-        {"metadata": []},
-        {"metadata": {"annotations": {GROUP: 1}}},
-        {"metadata": {"name": {}}},
-    ],
-)
+@pytest.mark.parametrize("broken", [
+    None,
+    [],
+    {"metadata": []},
+    {"metadata": {"annotations": {GROUP: 1}}},
+    {"metadata": {"name": {}}},
+])  # fmt: skip
 def test_what_is_no_ray_cluster_is_a_bad_review(broken: object) -> None:
     review = object_review(a_shard().build())
     review["request"]["object"] = broken
@@ -281,22 +258,19 @@ NO_COUNT = (a_shard("a", "0"), a_shard("b", "5"))
 GROUP_OF_2 = (counted("a", "0", "1"), counted("b", "1", "2"))
 
 
-@pytest.mark.parametrize(
-    ("there", "new", "old", "field", "says"),
-    [
-        ((), counted("a", "4", "4"), None, AT_INDEX, "not below shard-count 4"),
-        *(((), counted("a", "", text), None, AT_COUNT, "") for text in ("x", "08")),
-        ((A1, counted("b", "1", "16")), counted("c", "", "8"), None, AT_COUNT, "write 16"),
-        ((A1, B5), counted("a", "0", "5"), A1, AT_COUNT, "b has index 5"),
-        (NO_COUNT, counted("a", "0", "5"), NO_COUNT[0], AT_COUNT, "b has index 5"),
-        (NO_COUNT, counted("c", "", "5"), None, AT_COUNT, "b has index 5"),
-        ((), counted("a", "5", "5"), A5, AT_INDEX, ""),
-        ((), counted("a", "", "5"), A5, AT_INDEX, ""),
-        (GROUP_OF_2, a_shard("c"), None, AT_COUNT, "2 shards"),
-        (GROUP_OF_2, a_shard("c", "20"), None, AT_INDEX, ""),
-        (GROUP_OF_2, a_shard("c"), a_cluster("c"), AT_COUNT, ""),
-    ],
-)
+@pytest.mark.parametrize(("there", "new", "old", "field", "says"), [
+    ((), counted("a", "4", "4"), None, AT_INDEX, "not below shard-count 4"),
+    *(((), counted("a", "", text), None, AT_COUNT, "") for text in ("x", "08")),
+    ((A1, counted("b", "1", "16")), counted("c", "", "8"), None, AT_COUNT, "write 16"),
+    ((A1, B5), counted("a", "0", "5"), A1, AT_COUNT, "b has index 5"),
+    (NO_COUNT, counted("a", "0", "5"), NO_COUNT[0], AT_COUNT, "b has index 5"),
+    (NO_COUNT, counted("c", "", "5"), None, AT_COUNT, "b has index 5"),
+    ((), counted("a", "5", "5"), A5, AT_INDEX, ""),
+    ((), counted("a", "", "5"), A5, AT_INDEX, ""),
+    (GROUP_OF_2, a_shard("c"), None, AT_COUNT, "2 shards"),
+    (GROUP_OF_2, a_shard("c", "20"), None, AT_INDEX, ""),
+    (GROUP_OF_2, a_shard("c"), a_cluster("c"), AT_COUNT, ""),
+])  # fmt: skip
 def test_a_count_that_an_index_does_not_fit_is_refused(
     there: tuple[ClusterBuilder, ...],
     new: ClusterBuilder,
@@ -309,20 +283,17 @@ def test_a_count_that_an_index_does_not_fit_is_refused(
     assert says in message
 
 
-@pytest.mark.parametrize(
-    ("there", "new", "old", "expected"),
-    [
-        ((A1,), counted("b", "", "8"), None, []),
-        (GROUP_OF_2, counted("c", "", "3"), None, ["a and 1 more"]),
-        ((A1, B5), counted("a", "0", "16"), A1, ["b"]),
-        ((A1, B5), counted("a", "0", "6"), A1, ["b"]),
-        (NO_COUNT, counted("a", "0", "6"), NO_COUNT[0], ["b"]),
-        ((counted("b", "1", "8"),), counted("a", "0", "4"), counted("a", "0", "4"), []),
-        ((A1,), a_shard("b"), None, ["shard-count 8"]),
-        ((a_shard("a", "0"),), a_shard("b"), None, []),
-        (GROUP_OF_2, a_shard("b", "1"), GROUP_OF_2[1], ["shard-count 1"]),
-    ],
-)
+@pytest.mark.parametrize(("there", "new", "old", "expected"), [
+    ((A1,), counted("b", "", "8"), None, []),
+    (GROUP_OF_2, counted("c", "", "3"), None, ["a and 1 more"]),
+    ((A1, B5), counted("a", "0", "16"), A1, ["b"]),
+    ((A1, B5), counted("a", "0", "6"), A1, ["b"]),
+    (NO_COUNT, counted("a", "0", "6"), NO_COUNT[0], ["b"]),
+    ((counted("b", "1", "8"),), counted("a", "0", "4"), counted("a", "0", "4"), []),
+    ((A1,), a_shard("b"), None, ["shard-count 8"]),
+    ((a_shard("a", "0"),), a_shard("b"), None, []),
+    (GROUP_OF_2, a_shard("b", "1"), GROUP_OF_2[1], ["shard-count 1"]),
+])  # fmt: skip
 def test_a_count_that_differs_from_that_of_others_is_a_warning(
     there: tuple[ClusterBuilder, ...],
     new: ClusterBuilder,

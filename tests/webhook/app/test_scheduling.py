@@ -228,15 +228,12 @@ async def test_the_controller_keeps_pod_groups_while_they_are_served_and_says_so
     assert {line["process"] for line in lines} == {"controller"}
 
 
-@pytest.mark.parametrize(
-    ("resource", "condition"),
-    [
-        (PODS, "worker pods"),
-        (RAYCLUSTERS, "RayClusters"),
-        ("", "discovery"),
-        (LEASES, "leader election"),
-    ],
-)
+@pytest.mark.parametrize(("resource", "condition"), [
+    (PODS, "worker pods"),
+    (RAYCLUSTERS, "RayClusters"),
+    ("", "discovery"),
+    (LEASES, "leader election"),
+])  # fmt: skip
 async def test_the_controller_is_ready_when_everything_it_needs_has_been_answered(
     resource: str, condition: str, tmp_path: Path
 ) -> None:

@@ -57,14 +57,11 @@ def of_dashboard(settings: Settings) -> Mapping[str, Runnable]:
     return dashboard.build(load, "", 0, ignoring=settings.ignore.rayclusters).runnables
 
 
-@pytest.mark.parametrize(
-    ("process", "kinds"),
-    [
-        (of_controller, REPORTED),
-        (of_silent_controller, FOLLOWED),
-        (of_dashboard, {*REPORTED, EVENTS}),
-    ],
-)
+@pytest.mark.parametrize(("process", "kinds"), [
+    (of_controller, REPORTED),
+    (of_silent_controller, FOLLOWED),
+    (of_dashboard, {*REPORTED, EVENTS}),
+])  # fmt: skip
 async def test_a_process_lists_and_watches_every_kind_once(
     process: Callable[[Settings], dict[str, Runnable]], kinds: set[str], tmp_path: Path
 ) -> None:

@@ -123,8 +123,7 @@ def stored(found: Object | str) -> Object:
 @pytest.mark.parametrize("silent", [PUNCTUAL, SILENT])
 @pytest.mark.parametrize("head", [False, True])
 async def test_a_pod_of_a_raycluster_that_was_recreated_gets_what_that_says(
-    silent: float,
-    head: bool,  # noqa: FBT001
+    silent: float, head: bool
 ) -> None:
     async with admitting(a_group(2)) as webhook:
         webhook.api.delete(RAYCLUSTERS, "x", NAMESPACE)
@@ -154,16 +153,12 @@ def a_shard(name: str, index: str = "", count: str = "") -> ClusterBuilder:
 
 
 @pytest.mark.parametrize("silent", [PUNCTUAL, SILENT])
-@pytest.mark.parametrize(
-    ("before", "after", "new"),
-    [
-        (a_shard("x", "0", "4"), a_shard("x", "0", "2"), a_shard("y", "", "2")),
-        (a_shard("x", "3", "4"), a_shard("x", "1", "2"), a_shard("y", "", "2")),
-        (a_shard("x", "0"), None, a_shard("y", "0")),
-        (a_shard("x", "0", "1"), None, a_shard("y", "", "1")),
-    ],
-    ids=["fewer", "cut off", "taken", "full"],
-)
+@pytest.mark.parametrize(("before", "after", "new"), [
+    (a_shard("x", "0", "4"), a_shard("x", "0", "2"), a_shard("y", "", "2")),
+    (a_shard("x", "3", "4"), a_shard("x", "1", "2"), a_shard("y", "", "2")),
+    (a_shard("x", "0"), None, a_shard("y", "0")),
+    (a_shard("x", "0", "1"), None, a_shard("y", "", "1")),
+], ids=["fewer", "cut off", "taken", "full"])  # fmt: skip
 async def test_a_raycluster_is_denied_a_shard_by_the_others_as_they_are_by_now(
     before: ClusterBuilder, after: ClusterBuilder | None, new: ClusterBuilder, silent: float
 ) -> None:

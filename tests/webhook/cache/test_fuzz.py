@@ -86,7 +86,7 @@ def broken(value: Object, kind: str, choose: random.Random, *, bytewise: bool) -
 @settings(max_examples=80, suppress_health_check=[HealthCheck.too_slow])
 @given(lines=LINES)
 def test_odd_events_of_pods_leave_the_next_good_one_right(
-    lines: list[tuple[str, random.Random, bool]], *, adopted: bool
+    lines: list[tuple[str, random.Random, bool]], adopted: bool
 ) -> None:
     members = Membership()
     pod = served_by_another(a_pod("a"), "tpu-1", "2") if adopted else a_pod("a", IDENTITY)

@@ -117,18 +117,10 @@ def test_without_a_certificate_handshakes_are_refused_until_one_is_there(tmp_pat
         assert ask(listener.port, trusting(signer))[1].startswith(b"HTTP/1.1 200")
 
 
-@pytest.mark.parametrize(
-    "fault",
-    [
-        "mismatched",
-        "truncated certificate",
-        "truncated key",
-        "empty",
-        "missing",
-        "expired",
-        "not valid yet",
-    ],
-)
+@pytest.mark.parametrize("fault", [
+    "mismatched", "truncated certificate", "truncated key", "empty", "missing", "expired",
+    "not valid yet",
+])  # fmt: skip
 def test_an_unusable_pair_is_kept_out_reported_once_and_healed(
     tmp_path: Path, fault: str, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -276,7 +268,7 @@ class Load:
             thread.join()
         return self._answers.count("ok"), self._failures
 
-    def _ask(self, fresh: bool) -> None:  # noqa: FBT001 - a thread's argument
+    def _ask(self, fresh: bool) -> None:
         limits = httpx.Limits(max_keepalive_connections=0 if fresh else 1)
         with httpx.Client(verify=trusting(self._signer), limits=limits) as client:
             while not self._stop.is_set():

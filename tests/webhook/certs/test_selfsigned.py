@@ -263,13 +263,10 @@ def test_holdings_survive_the_secret() -> None:
     assert read_holdings({}) is None
 
 
-@pytest.mark.parametrize(
-    ("data", "text"),
-    [
-        ({"password": b"x"}, r"no ca\.crt, ca\.key, tls\.crt, tls\.key"),
-        (write_holdings(Holdings(Pair(b"x", b"x"), Pair(b"x", b"x"))), "no certificate in PEM"),
-    ],
-)
+@pytest.mark.parametrize(("data", "text"), [
+    ({"password": b"x"}, r"no ca\.crt, ca\.key, tls\.crt, tls\.key"),
+    (write_holdings(Holdings(Pair(b"x", b"x"), Pair(b"x", b"x"))), "no certificate in PEM"),
+])  # fmt: skip
 def test_a_secret_that_is_not_ours_is_not_overwritten(data: dict[str, bytes], text: str) -> None:
     secret_store, clock = MemorySecretStore(), Clock()
     secret_store.data = data

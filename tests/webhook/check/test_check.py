@@ -149,16 +149,13 @@ def test_only_preconditions_are_checked_before_an_installation(check: Check) -> 
     assert (status, found["kuberay-served"]) == (1, "error")
 
 
-@pytest.mark.parametrize(
-    ("version", "verdict"),
-    [
-        ("v1.29.9", "error"),
-        ("v1.30.0-gke.1", "fine"),
-        ("v1.37+", "fine"),
-        ("dev", "unknown"),
-        ("v1." + "9" * 4301, "unknown"),
-    ],
-)
+@pytest.mark.parametrize(("version", "verdict"), [
+    ("v1.29.9", "error"),
+    ("v1.30.0-gke.1", "fine"),
+    ("v1.37+", "fine"),
+    ("dev", "unknown"),
+    ("v1." + "9" * 4301, "unknown"),
+])  # fmt: skip
 def test_kubernetes_has_to_be_new_enough(check: Check, version: str, verdict: str) -> None:
     _, found = check("--pre", change=answering(VERSION, {"gitVersion": version}))
     assert found["kubernetes-version"] == verdict
@@ -257,17 +254,12 @@ def test_a_defect_of_an_installation_is_found(
 
 
 @pytest.mark.manifests
-@pytest.mark.parametrize(
-    ("values", "consequence"),
-    [
-        ("", "new workers that would hang without it are rejected, and other Ray pods are created"),
-        ("mutating.failClosed=all", "new Ray pods are rejected"),
-        (
-            "mutating.failurePolicy=Ignore",
-            "new Ray pods are created without it, and multi-host replicas hang",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("values", "consequence"), [
+    ("", "new workers that would hang without it are rejected, and other Ray pods are created"),
+    ("mutating.failClosed=all", "new Ray pods are rejected"),
+    ("mutating.failurePolicy=Ignore",
+     "new Ray pods are created without it, and multi-host replicas hang"),
+])  # fmt: skip
 def test_without_a_process_that_answers_the_effect_on_pods_is_named(
     printed: Printed, values: str, consequence: str
 ) -> None:
@@ -300,14 +292,11 @@ def test_a_lease_that_cannot_be_written_is_found(
     assert (status, found["reservations"]) == (int(verdict == "error"), verdict)
 
 
-@pytest.mark.parametrize(
-    ("cause", "advice"),
-    [
-        ("context deadline exceeded", "NetworkPolicies and firewalls"),
-        ("dial tcp 10.0.0.1:443: connect: connection refused", "no pod listens"),
-        ("x509: certificate signed by unknown authority", "do not match"),
-    ],
-)
+@pytest.mark.parametrize(("cause", "advice"), [
+    ("context deadline exceeded", "NetworkPolicies and firewalls"),
+    ("dial tcp 10.0.0.1:443: connect: connection refused", "no pod listens"),
+    ("x509: certificate signed by unknown authority", "do not match"),
+])  # fmt: skip
 def test_a_failed_call_has_its_cause(printed: Printed, cause: str, advice: str) -> None:
     message = (
         'Internal error occurred: failed calling webhook "pods.admission.ray.io": Post '
@@ -394,14 +383,11 @@ def test_workers_of_all_namespaces_are_checked_unless_one_is_named(
     assert check(*arguments, change=elsewhere)[1]["identities"] == wanted
 
 
-@pytest.mark.parametrize(
-    ("arguments", "refused", "said"),
-    [
-        ((), "", "no check failed, in all namespaces"),
-        ((), "/api/v1/pods", "no check failed, in namespace team"),
-        (("-n", "team"), "", "no check failed, in namespace team"),
-    ],
-)
+@pytest.mark.parametrize(("arguments", "refused", "said"), [
+    ((), "", "no check failed, in all namespaces"),
+    ((), "/api/v1/pods", "no check failed, in namespace team"),
+    (("-n", "team"), "", "no check failed, in namespace team"),
+])  # fmt: skip
 def test_the_last_line_names_the_namespaces(
     printed: Printed, arguments: tuple[str, ...], refused: str, said: str
 ) -> None:
@@ -464,19 +450,16 @@ def started_with(*arguments: str) -> Change:
     return change
 
 
-@pytest.mark.parametrize(
-    ("arguments", "text", "verdict"),
-    [
-        ([], "validation: {}", "fine"),
-        ([], "validation: {gates: {RayClusterMTLS: false}}", "fine"),
-        ([], "not: [yaml", "fine"),
-        ([], "validation: {gates: {RayClusterMTLS: true}}", "warning"),
-        (["--feature-gates=RayClusterMTLS=true"], "", "warning"),
-        (["-feature-gates=Other=true,RayClusterMTLS=true"], "validation: []", "warning"),
-        (["--feature-gates=RayClusterMTLS=true"], "validation: {gates: {RayClusterMTLS: true}}",
-         "fine"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("arguments", "text", "verdict"), [
+    ([], "validation: {}", "fine"),
+    ([], "validation: {gates: {RayClusterMTLS: false}}", "fine"),
+    ([], "not: [yaml", "fine"),
+    ([], "validation: {gates: {RayClusterMTLS: true}}", "warning"),
+    (["--feature-gates=RayClusterMTLS=true"], "", "warning"),
+    (["-feature-gates=Other=true,RayClusterMTLS=true"], "validation: []", "warning"),
+    (["--feature-gates=RayClusterMTLS=true"], "validation: {gates: {RayClusterMTLS: true}}",
+     "fine"),
+])  # fmt: skip
 def test_the_gates_of_the_operator_are_compared_with_the_settings(
     check: Check, arguments: list[str], text: str, verdict: str
 ) -> None:
@@ -484,19 +467,16 @@ def test_the_gates_of_the_operator_are_compared_with_the_settings(
     assert found["feature-gates"] == verdict
 
 
-@pytest.mark.parametrize(
-    ("namespace", "texts", "verdict"),
-    [
-        ("ray-system", [""], "fine"),
-        ("default", [""], "fine"),
-        ("kuberay", [""], "warning"),
-        ("kuberay", ["validation: {operators: [system:serviceaccount:kuberay:kuberay-operator]}"],
-         "fine"),
-        ("default", ["validation: {operators: []}"], "warning"),
-        ("default", ["validation: {operators: 5}"], "fine"),
-        ("ray-system", ["other: 1", "validation: []", "validation: {operators: [me]}"], "warning"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("namespace", "texts", "verdict"), [
+    ("ray-system", [""], "fine"),
+    ("default", [""], "fine"),
+    ("kuberay", [""], "warning"),
+    ("kuberay", ["validation: {operators: [system:serviceaccount:kuberay:kuberay-operator]}"],
+     "fine"),
+    ("default", ["validation: {operators: []}"], "warning"),
+    ("default", ["validation: {operators: 5}"], "fine"),
+    ("ray-system", ["other: 1", "validation: []", "validation: {operators: [me]}"], "warning"),
+])  # fmt: skip
 def test_the_account_of_the_operator_is_compared_with_the_settings(
     check: Check, namespace: str, texts: list[str], verdict: str
 ) -> None:

@@ -144,17 +144,14 @@ def test_a_file_without_ray_objects_is_named(run: Run, write: Write) -> None:
     assert f"{file}: no Ray object in it: give one of RayCluster, RayJob" in error
 
 
-@pytest.mark.parametrize(
-    ("content", "said"),
-    [
-        (b"a: [1", "cannot be read as a kubeconfig: while parsing a flow sequence"),
-        (b"", "it is not a map of YAML"),
-        (b"text", "it is not a map of YAML"),
-        (b"\xff\xfe\x00", "kubeconfig: it is not a text file in UTF-8"),
-        (None, "kubeconfig: Is a directory"),
-        (b"kind: Config", "kubeconfig: Expected key current-context"),
-    ],
-)
+@pytest.mark.parametrize(("content", "said"), [
+    (b"a: [1", "cannot be read as a kubeconfig: while parsing a flow sequence"),
+    (b"", "it is not a map of YAML"),
+    (b"text", "it is not a map of YAML"),
+    (b"\xff\xfe\x00", "kubeconfig: it is not a text file in UTF-8"),
+    (None, "kubeconfig: Is a directory"),
+    (b"kind: Config", "kubeconfig: Expected key current-context"),
+])  # fmt: skip
 def test_an_invalid_kubeconfig_is_named(
     content: bytes | None, said: str, tmp_path: Path, run: Run
 ) -> None:
@@ -194,15 +191,12 @@ def test_a_baseline_that_is_a_folder_is_named(tmp_path: Path, run: Run, write: W
     assert f"--baseline {tmp_path}: Is a directory; make one" in error
 
 
-@pytest.mark.parametrize(
-    ("setting", "said"),
-    [
-        ("profiles: {f: {A: 5}}", "setting profiles.f.A is 5, and has to be text"),
-        ("profiles: {f: [a]}", "setting profiles.f is ['a'], and has to be a map"),
-        ("devices: {X: nvidia.com/gpu}", "setting devices.X is 'nvidia.com/gpu', and has to be a"),
-        ("devices: {X: [5]}", "setting devices.X.0 is 5, and has to be text"),
-    ],
-)
+@pytest.mark.parametrize(("setting", "said"), [
+    ("profiles: {f: {A: 5}}", "setting profiles.f.A is 5, and has to be text"),
+    ("profiles: {f: [a]}", "setting profiles.f is ['a'], and has to be a map"),
+    ("devices: {X: nvidia.com/gpu}", "setting devices.X is 'nvidia.com/gpu', and has to be a"),
+    ("devices: {X: [5]}", "setting devices.X.0 is 5, and has to be text"),
+])  # fmt: skip
 def test_a_wrong_type_inside_a_map_of_settings_is_named(
     setting: str, said: str, run: Run, write: Write
 ) -> None:

@@ -30,7 +30,7 @@ def of_64_hosts() -> Scene:
 
 @pytest.mark.parametrize("wide", [False, True])
 @pytest.mark.parametrize("width", WIDTHS)
-def test_nothing_of_a_replica_of_64_hosts_is_lost(width: int, wide: bool) -> None:  # noqa: FBT001
+def test_nothing_of_a_replica_of_64_hosts_is_lost(width: int, wide: bool) -> None:
     text = drawn(of_64_hosts(), width, wide=wide)
     assert "…" not in text
     for part in ("replica 0", "63/64", "degraded", "replica 1", "64/64", "complete"):

@@ -68,7 +68,7 @@ def test_validate(run: Run, write: Write, output: str) -> None:
     ids=" ".join,
 )
 @pytest.mark.parametrize("refused", [False, True])
-def test_preview(run: Run, write: Write, arguments: tuple[str, ...], *, refused: bool) -> None:
+def test_preview(run: Run, write: Write, arguments: tuple[str, ...], refused: bool) -> None:
     document = hostile(llama().build())
     document["metadata"]["name"] = HOSTILE if refused else document["metadata"]["name"]
     check(run("preview", write(json.dumps(document), name="a.json"), *arguments))

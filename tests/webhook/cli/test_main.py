@@ -44,56 +44,48 @@ def test_help_is_readable(words: tuple[str, ...], run: Run) -> None:
         assert all(f"ray-webhook {command}" in line for line in examples)
 
 
-@pytest.mark.parametrize(
-    ("words", "flags"),
-    [
-        (["help"], ["--help"]),
-        (["help", "validate"], ["validate", "--help"]),
-        (["help", "certs", "issue"], ["certs", "issue", "--help"]),
-        (["version"], ["--version"]),
-        (["-version"], ["--version"]),
-        (["-help"], ["--help"]),
-        (["validate", "-help"], ["validate", "--help"]),
-    ],
-)
+@pytest.mark.parametrize(("words", "flags"), [
+    (["help"], ["--help"]),
+    (["help", "validate"], ["validate", "--help"]),
+    (["help", "certs", "issue"], ["certs", "issue", "--help"]),
+    (["version"], ["--version"]),
+    (["-version"], ["--version"]),
+    (["-help"], ["--help"]),
+    (["validate", "-help"], ["validate", "--help"]),
+])  # fmt: skip
 def test_help_and_version_are_commands_too(words: list[str], flags: list[str], run: Run) -> None:
     ended = run(*words)
     assert ended == run(*flags)
     assert (ended.status, bool(ended.out)) == (0, True)
 
 
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        ([], "the following arguments are required: COMMAND"),
-        (["statsu"], "ray-webhook: there is no command statsu; did you mean status?\n"),
-        (["cats"], "there is no command cats; did you mean certs?"),
-        (["--verison"], "there is no argument --verison; did you mean --version?"),
-        (["--hlep"], "there is no argument --hlep; did you mean --help?"),
-        (["-v"], "there is no argument -v: there are --help, --version, -h"),
-        (["-n", "team", "status"], "write arguments such as -n after the command status"),
-        (["validate", "--version"], "--version; `ray-webhook version` prints the version"),
-        (["serve", "-version"], "--version; `ray-webhook version` prints the version"),
-        (["validate", "-V"], "-V; `ray-webhook version` prints the version"),
-        (["versoin"], "there is no command versoin; did you mean version?"),
-        (["mutate"], "there is no command mutate: there are certs, check, completion, controller"),
-        (["certs", "isue"], "there is no isue; did you mean issue?"),
-        (["settings", "shcema"], "there is no shcema; did you mean schema?"),
-        (["explain", "rul", "x"], "there is no kind rul; did you mean rule?"),
-        (["explain", "tpu-topology-mismach"], "did you mean tpu-topology-mismatch?"),
-        (
-            ["explain", "QQQ"],
-            "there is no rule, variable, diagnosis, profile, annotation QQQ; `ray-webhook",
-        ),
-        (["status", "-o", "tabel"], "there is no tabel; did you mean table?"),
-        (["status", "--wach"], "there is no argument --wach; did you mean --watch?"),
-        (["serve", "--prot", "1"], "there is no argument --prot; did you mean --port?"),
-        (["serve", "--tls.sorce=x"], "--tls.sorce=x; did you mean --tls.source?"),
-        (["dashboard", "--prot", "1"], "did you mean --port?"),
-        (["controller", "--ignore.rayclustrs", "x"], "did you mean --ignore.rayclusters?"),
-        (["preview", "--sumary", "-f", "x"], "--sumary; did you mean --summary?"),
-    ],
-)
+@pytest.mark.parametrize(("words", "said"), [
+    ([], "the following arguments are required: COMMAND"),
+    (["statsu"], "ray-webhook: there is no command statsu; did you mean status?\n"),
+    (["cats"], "there is no command cats; did you mean certs?"),
+    (["--verison"], "there is no argument --verison; did you mean --version?"),
+    (["--hlep"], "there is no argument --hlep; did you mean --help?"),
+    (["-v"], "there is no argument -v: there are --help, --version, -h"),
+    (["-n", "team", "status"], "write arguments such as -n after the command status"),
+    (["validate", "--version"], "--version; `ray-webhook version` prints the version"),
+    (["serve", "-version"], "--version; `ray-webhook version` prints the version"),
+    (["validate", "-V"], "-V; `ray-webhook version` prints the version"),
+    (["versoin"], "there is no command versoin; did you mean version?"),
+    (["mutate"], "there is no command mutate: there are certs, check, completion, controller"),
+    (["certs", "isue"], "there is no isue; did you mean issue?"),
+    (["settings", "shcema"], "there is no shcema; did you mean schema?"),
+    (["explain", "rul", "x"], "there is no kind rul; did you mean rule?"),
+    (["explain", "tpu-topology-mismach"], "did you mean tpu-topology-mismatch?"),
+    (["explain", "QQQ"],
+     "there is no rule, variable, diagnosis, profile, annotation QQQ; `ray-webhook"),
+    (["status", "-o", "tabel"], "there is no tabel; did you mean table?"),
+    (["status", "--wach"], "there is no argument --wach; did you mean --watch?"),
+    (["serve", "--prot", "1"], "there is no argument --prot; did you mean --port?"),
+    (["serve", "--tls.sorce=x"], "--tls.sorce=x; did you mean --tls.source?"),
+    (["dashboard", "--prot", "1"], "did you mean --port?"),
+    (["controller", "--ignore.rayclustrs", "x"], "did you mean --ignore.rayclusters?"),
+    (["preview", "--sumary", "-f", "x"], "--sumary; did you mean --summary?"),
+])  # fmt: skip
 def test_a_mistyped_word_is_refused_with_a_similar_one(
     words: list[str], said: str, run: Run
 ) -> None:
@@ -118,15 +110,12 @@ def run_to(stream: IO[str], *arguments: str) -> tuple[int, str]:
     return done.returncode, done.stderr
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        ("explain", "diagnosis", "host-missing"),
-        ("certs", "issue", "--dir"),
-        ("validate", "--help"),
-        ("--version",),
-    ],
-)
+@pytest.mark.parametrize("arguments", [
+    ("explain", "diagnosis", "host-missing"),
+    ("certs", "issue", "--dir"),
+    ("validate", "--help"),
+    ("--version",),
+])  # fmt: skip
 def test_a_full_disk_is_an_error_without_a_traceback(
     arguments: Sequence[str], tmp_path: Path
 ) -> None:
@@ -210,19 +199,16 @@ def light(*arguments: str, without: AbstractSet[str] = EXTRA | POSIX) -> Done:
     return subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        ("validate", "-f", "examples/gpu-2x8.yaml"),
-        ("validate", "-f", "examples", "-o", "sarif"),
-        ("preview", "-f", "examples/tpu-v4-2x2x2.yaml", "--explain"),
-        ("preview", "-f", "examples/gpu-2x8.yaml", "-o", "yaml"),
-        ("completion", "bash"),
-        ("explain", "tpu-topology-mismatch"),
-        ("explain", "diagnosis"),
-        ("--help",),
-    ],
-)
+@pytest.mark.parametrize("arguments", [
+    ("validate", "-f", "examples/gpu-2x8.yaml"),
+    ("validate", "-f", "examples", "-o", "sarif"),
+    ("preview", "-f", "examples/tpu-v4-2x2x2.yaml", "--explain"),
+    ("preview", "-f", "examples/gpu-2x8.yaml", "-o", "yaml"),
+    ("completion", "bash"),
+    ("explain", "tpu-topology-mismatch"),
+    ("explain", "diagnosis"),
+    ("--help",),
+])  # fmt: skip
 def test_light_commands_need_no_extra_and_no_posix(arguments: tuple[str, ...]) -> None:
     done = light(*arguments)
     assert done.returncode == 0, done.stderr
@@ -241,13 +227,10 @@ def test_the_other_commands_say_what_to_install(command: str) -> None:
     assert f"pip install '.[{EXTRAS[command]}]' in the checkout" in done.stderr
 
 
-@pytest.mark.parametrize(
-    ("prefix", "command"),
-    [
-        ("/home/me/.venv", "pip install"),
-        ("/home/me/.local/share/pipx/venvs/ray-webhook", "pipx install --force"),
-    ],
-)
+@pytest.mark.parametrize(("prefix", "command"), [
+    ("/home/me/.venv", "pip install"),
+    ("/home/me/.local/share/pipx/venvs/ray-webhook", "pipx install --force"),
+])  # fmt: skip
 def test_an_installed_wheel_names_the_extra_to_add(
     prefix: str, command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

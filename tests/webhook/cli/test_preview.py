@@ -330,7 +330,7 @@ def test_annotations_of_a_rayjob_reach_its_raycluster(run: Run, write: Write) ->
 
 @pytest.mark.parametrize("has_cluster", [False, True])
 def test_a_rayjob_with_a_cluster_selector_has_no_pods(
-    run: Run, write: Write, *, has_cluster: bool
+    run: Run, write: Write, has_cluster: bool
 ) -> None:
     job = wrapped("RayJob")
     job["spec"] |= {"clusterSelector": {"ray.io/cluster": "c"}, "entrypoint": "python a.py"}

@@ -84,13 +84,10 @@ def test_pods_that_are_being_deleted_are_counted(status: Run) -> None:
     assert "team/llama  head ■  1 pod being deleted" in out
 
 
-@pytest.mark.parametrize(
-    ("lost", "last"),
-    [
-        ([], "✗ 1 RayCluster, none degraded; 1 problem of the installation"),
-        ([HOST], "✗ 1 RayCluster, 1 degraded; 1 problem of the installation"),
-    ],
-)
+@pytest.mark.parametrize(("lost", "last"), [
+    ([], "✗ 1 RayCluster, none degraded; 1 problem of the installation"),
+    ([HOST], "✗ 1 RayCluster, 1 degraded; 1 problem of the installation"),
+])  # fmt: skip
 def test_the_last_line_counts_problems_of_the_installation(
     lost: list[str], last: str, status: Run
 ) -> None:
@@ -255,7 +252,7 @@ QUOTA = {
 
 @pytest.mark.parametrize(("used", "fits"), [("7", True), ("8", False)])
 def test_missing_pods_that_no_quota_has_room_for_have_it_as_their_cause(
-    *, used: str, fits: bool, status: Run, run: Run, write: Write
+    used: str, fits: bool, status: Run, run: Run, write: Write
 ) -> None:
     quota = {**QUOTA, "status": {"hard": {"pods": "8"}, "used": {"pods": used}}}
     scene = Scene().without(HOST)

@@ -94,7 +94,7 @@ def test_the_only_allowed_number_of_replicas_is_no_range(validate: Run, write: W
     (CLEAN, False, 0), (CLEAN, True, 0), (WARNED, False, 0), (WARNED, True, 1), (BROKEN, False, 1),
 ])  # fmt: skip
 def test_the_exit_status_tells_denials_and_if_strict_warnings(
-    validate: Run, write: Write, text: str, *, strict: bool, status: int
+    validate: Run, write: Write, text: str, strict: bool, status: int
 ) -> None:
     assert validate(write(text), *["--strict"] * strict).status == status
 
@@ -476,9 +476,7 @@ def test_objects_of_a_cluster_are_checked(at: At) -> None:
 
 
 @pytest.mark.parametrize(("minor", "warned"), [("32", True), ("33", False)])
-def test_the_release_of_kubernetes_is_that_of_the_cluster(
-    at: At, minor: str, *, warned: bool
-) -> None:
+def test_the_release_of_kubernetes_is_that_of_the_cluster(at: At, minor: str, warned: bool) -> None:
     scene = Scene()
     maxima = {"max-cpu": "99", "max-memory": "999Gi", "resize-timeout": 60}
     annotation = json.dumps({"groups": {"headgroup": maxima}})
@@ -535,7 +533,6 @@ def test_only_a_terminal_that_allows_them_has_colours(
     write: Write,
     monkeypatch: pytest.MonkeyPatch,
     environment: dict[str, str],
-    *,
     coloured: bool,
 ) -> None:
     monkeypatch.delenv("NO_COLOR", raising=False)
@@ -550,7 +547,7 @@ def test_only_a_terminal_that_allows_them_has_colours(
 
 @pytest.mark.parametrize(("value", "coloured"), [("1", True), ("0", False), ("", False)])
 def test_colours_can_be_forced_where_there_is_no_terminal(
-    validate: Run, write: Write, monkeypatch: pytest.MonkeyPatch, value: str, *, coloured: bool
+    validate: Run, write: Write, monkeypatch: pytest.MonkeyPatch, value: str, coloured: bool
 ) -> None:
     monkeypatch.delenv("NO_COLOR", raising=False)
     monkeypatch.setenv("FORCE_COLOR", value)
@@ -613,20 +610,15 @@ def test_levels_are_those_of_the_settings_file_of_a_repository(
     assert f" {rule} " in validate(broken, *flags, "--rule", f"{rule}=warn").out
 
 
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("validation: {levels: {nope: off}}", "there is no rule 'nope'"),
-        (
-            "validation: {levels: {tpu-topology-mismatch: on}}",
-            " cannot be 'on': write off, warn or deny",
-        ),
-        ("validation: {level: {}}", "says what to write"),
-        ("validations: {levels: {}}", "there is no section 'validations'; known are "),
-        ("validation: {kuberay: '9.9'}", "the rules do not know KubeRay 9.9"),
-        ("validation: {kuberay: new}", "validation.kuberay is 'new': write a release such as 1.6"),
-    ],
-)
+@pytest.mark.parametrize(("text", "said"), [
+    ("validation: {levels: {nope: off}}", "there is no rule 'nope'"),
+    ("validation: {levels: {tpu-topology-mismatch: on}}",
+     " cannot be 'on': write off, warn or deny"),
+    ("validation: {level: {}}", "says what to write"),
+    ("validations: {levels: {}}", "there is no section 'validations'; known are "),
+    ("validation: {kuberay: '9.9'}", "the rules do not know KubeRay 9.9"),
+    ("validation: {kuberay: new}", "validation.kuberay is 'new': write a release such as 1.6"),
+])  # fmt: skip
 def test_a_wrong_settings_file_is_refused(
     validate: Run, write: Write, tmp_path: Path, text: str, said: str
 ) -> None:
@@ -655,7 +647,7 @@ def test_a_release_that_the_rules_are_not_for_is_refused_with_the_others(
     (_service("demo-head-svc", labels={"ray.io/cluster": "demo"}), False),
 ])  # fmt: skip
 def test_a_service_with_the_name_of_kuberays_is_noted(
-    service: str, *, taken: bool, validate: Run, write: Write, tmp_path: Path
+    service: str, taken: bool, validate: Run, write: Write, tmp_path: Path
 ) -> None:
     (tmp_path / "s.yaml").write_text(service)
     cluster = yaml.safe_dump(a_cluster().named("demo").group(hosts=2).build())
@@ -677,7 +669,7 @@ def test_a_head_service_of_a_name_of_its_own_is_noted(validate: Run, write: Writ
     ("svc-head-svc", True), ("svc-serve-svc", True), ("svc-headless", False),
 ])  # fmt: skip
 def test_a_service_that_a_rayservice_takes_over_is_noted(
-    name: str, *, taken: bool, validate: Run, write: Write
+    name: str, taken: bool, validate: Run, write: Write
 ) -> None:
     service = yaml.safe_dump(a_service().named("svc").build())
     err = validate(write(f"{service}---\n{_service(name)}")).err

@@ -134,14 +134,11 @@ def test_a_file_of_another_kind_is_refused_with_the_lines_to_write(
         read_settings(["--config", str(file)])
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "installation: {name: gate, namespace: team-a, components: []}",
-        *(f'listen: {{host: "{host}"}}' for host in ("::1", "10.0.0.1", "localhost", "Gate.lan")),
-        "listen: {adminPort: 0}\nserving: {port: 0}",
-    ],
-)
+@pytest.mark.parametrize("text", [
+    "installation: {name: gate, namespace: team-a, components: []}",
+    *(f'listen: {{host: "{host}"}}' for host in ("::1", "10.0.0.1", "localhost", "Gate.lan")),
+    "listen: {adminPort: 0}\nserving: {port: 0}",
+])  # fmt: skip
 def test_names_addresses_and_ports_can_be_used(tmp_path: Path, text: str) -> None:
     assert read_settings(["--config", str(written(tmp_path, text))])
 

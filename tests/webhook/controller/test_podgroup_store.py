@@ -60,8 +60,7 @@ def test_objects_are_found_once_however_they_are_looked_for_and_on_as_many_pages
 
 @pytest.mark.parametrize("aware", [False, True])
 def test_a_topology_constraint_that_the_api_server_drops_is_warned_of_once(
-    caplog: pytest.LogCaptureFixture,
-    aware: bool,  # noqa: FBT001
+    caplog: pytest.LogCaptureFixture, aware: bool
 ) -> None:
     async def story() -> None:
         async with FakeApi(served={"v1beta1"}, topology_aware=aware).serving() as api:

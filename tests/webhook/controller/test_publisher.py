@@ -91,17 +91,11 @@ async def test_a_workload_and_its_pod_groups_are_made_once_and_bear_owner_and_la
     assert api.objects(WORKLOADS)["ray.gang"]["spec"]["controllerRef"]["name"] == "ray"
 
 
-@pytest.mark.parametrize(
-    ("version", "place", "reference"),
-    [
-        ("v1beta1", "workloadRef", {"workloadName": "ray.gang", "templateName": "worker-tpu"}),
-        (
-            "v1alpha2",
-            "podGroupTemplateRef",
-            {"workload": {"workloadName": "ray.gang", "podGroupTemplateName": "worker-tpu"}},
-        ),
-    ],
-)
+@pytest.mark.parametrize(("version", "place", "reference"), [
+    ("v1beta1", "workloadRef", {"workloadName": "ray.gang", "templateName": "worker-tpu"}),
+    ("v1alpha2", "podGroupTemplateRef",
+     {"workload": {"workloadName": "ray.gang", "podGroupTemplateName": "worker-tpu"}}),
+])  # fmt: skip
 async def test_pod_groups_name_their_template_as_the_api_version_does(
     api: FakeApi, version: str, place: str, reference: Object
 ) -> None:
@@ -348,15 +342,11 @@ async def test_suspension_removes_pod_groups_and_resuming_brings_them_back(
         assert api.objects(WORKLOADS)["ray.gang"] == workload
 
 
-@pytest.mark.parametrize(
-    "metadata",
-    [
-        {"labels": {names.LABEL_IGNORE: "true"}},
-        {"deletionTimestamp": "2026-11-21T10:00:00Z"},
-        {"annotations": {"long": "x" * RAYCLUSTER_BYTES_MAX}},
-    ],
-    ids=["ignored", "being deleted", "too large"],
-)
+@pytest.mark.parametrize("metadata", [
+    {"labels": {names.LABEL_IGNORE: "true"}},
+    {"deletionTimestamp": "2026-11-21T10:00:00Z"},
+    {"annotations": {"long": "x" * RAYCLUSTER_BYTES_MAX}},
+], ids=["ignored", "being deleted", "too large"])  # fmt: skip
 async def test_a_cluster_that_is_unmanaged_or_being_deleted_is_left_alone_with_all_that_it_has(
     api: FakeApi, version: str, metadata: Object
 ) -> None:
@@ -399,7 +389,7 @@ async def test_a_bug_that_one_cluster_brings_out_keeps_no_other_and_is_reported_
 
 @pytest.mark.parametrize(("status", "patient"), [(403, False), (422, False), (500, True)])
 async def test_a_refusal_is_forgotten_as_soon_as_the_cluster_changes_but_an_outage_is_not(
-    api: FakeApi, status: int, *, patient: bool
+    api: FakeApi, status: int, patient: bool
 ) -> None:
     api.before = lambda request: status if request.verb == "create" else 0
     api.put(RAYCLUSTERS, a_cluster(WORKER_GROUP))

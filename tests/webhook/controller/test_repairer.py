@@ -332,14 +332,11 @@ def test_a_pod_made_by_hand_with_the_identity_of_another_is_deleted_and_the_othe
     assert event.note == "replica g-abcde is complete without by-hand: deleted, host-duplicate"
 
 
-@pytest.mark.parametrize(
-    "absent",
-    [
-        {"validatingadmissionpolicies": None},
-        {"validatingadmissionpolicybindings": None},
-        {"validatingadmissionpolicybindings": {"validationActions": ["Audit"]}},
-    ],
-)
+@pytest.mark.parametrize("absent", [
+    {"validatingadmissionpolicies": None},
+    {"validatingadmissionpolicybindings": None},
+    {"validatingadmissionpolicybindings": {"validationActions": ["Audit"]}},
+])  # fmt: skip
 def test_without_the_policy_for_tenants_repair_is_off_and_says_so(
     absent: dict[str, Object | None], caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -408,7 +405,7 @@ def test_a_cluster_that_wants_to_be_ignored_is_left_alone_where_it_may_want_that
 
 @pytest.mark.parametrize("ignoring", [True, False])
 def test_a_label_that_came_meanwhile_leaves_a_cluster_alone_where_labels_may(
-    *, ignoring: bool
+    ignoring: bool,
 ) -> None:
     server = Server()
     known = cluster_config(server.cluster)

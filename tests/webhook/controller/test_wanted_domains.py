@@ -37,16 +37,13 @@ def domains(cluster: ClusterBuilder, *identities: tuple[str, HostIdentity]) -> l
     return [each.name for each in found.pod_groups]
 
 
-@pytest.mark.parametrize(
-    ("scope", "expected"),
-    [
-        ("cluster", [f"c-all-{UID}"]),
-        ("worker-group", [f"c-worker-g-{UID}", f"c-worker-single-{UID}"]),
-        ("replica", []),
-        ("", []),
-        ("pods", []),
-    ],
-)
+@pytest.mark.parametrize(("scope", "expected"), [
+    ("cluster", [f"c-all-{UID}"]),
+    ("worker-group", [f"c-worker-g-{UID}", f"c-worker-single-{UID}"]),
+    ("replica", []),
+    ("", []),
+    ("pods", []),
+])  # fmt: skip
 def test_domains_of_groups_and_clusters_exist_as_long_as_they_are_asked_for(
     scope: str, expected: list[str]
 ) -> None:

@@ -139,7 +139,7 @@ async def test_changes_of_every_kind_are_seen(fake: FakeApi) -> None:
 
 
 @pytest.mark.parametrize("person", [False, True])
-async def test_of_one_namespace_only_that_is_asked_for(fake: FakeApi, *, person: bool) -> None:
+async def test_of_one_namespace_only_that_is_asked_for(fake: FakeApi, person: bool) -> None:
     def refuse(request: Request) -> int:
         return 403 if request.resource == "nodes" else 0
 

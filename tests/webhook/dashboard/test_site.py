@@ -76,15 +76,12 @@ async def test_the_printed_address_becomes_a_cookie_that_no_script_and_no_other_
         assert site.session.token not in page.text
 
 
-@pytest.mark.parametrize(
-    ("origin", "status"),
-    [
-        ("https://evil.example", 403),
-        ("http://localhost:9999", 403),
-        ("null", 403),
-        ("http://localhost:8090", 200),
-    ],
-)
+@pytest.mark.parametrize(("origin", "status"), [
+    ("https://evil.example", 403),
+    ("http://localhost:9999", 403),
+    ("null", 403),
+    ("http://localhost:8090", 200),
+])  # fmt: skip
 async def test_a_page_of_another_site_gets_no_answer(origin: str, status: int) -> None:
     async with visited(a_setup()) as client:
         answer = await client.get("/api/v1/status", headers={"origin": origin})
@@ -102,13 +99,10 @@ async def test_two_dashboards_on_one_machine_have_cookies_of_their_own() -> None
         assert {*client.cookies} == {*names}
 
 
-@pytest.mark.parametrize(
-    ("host", "status"),
-    [
-        *((each, 421) for each in ("evil.example", "evil.example:8090", "127.0.0.1.nip.io", "")),
-        *((each, 200) for each in ("localhost", "LOCALHOST:1", "127.0.0.1:9000", "[::1]:8090")),
-    ],
-)
+@pytest.mark.parametrize(("host", "status"), [
+    *((each, 421) for each in ("evil.example", "evil.example:8090", "127.0.0.1.nip.io", "")),
+    *((each, 200) for each in ("localhost", "LOCALHOST:1", "127.0.0.1:9000", "[::1]:8090")),
+])  # fmt: skip
 async def test_only_names_of_loopback_are_served_at_any_port(host: str, status: int) -> None:
     async with visited(a_setup()) as client:
         answer = await client.get("/api/v1/status", headers={"host": host})

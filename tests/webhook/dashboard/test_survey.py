@@ -64,14 +64,11 @@ def test_a_pod_that_only_has_a_new_version_is_no_change() -> None:
     assert setup.live.examiner.due(NOW) == []
 
 
-@pytest.mark.parametrize(
-    ("kind", "uid"),
-    [
-        ("nodes", "nodes/None/node-0-3"),
-        ("services", "services/team/llama-headless"),
-        ("pod_groups", "pod_groups/team/llama-worker-tpu-2xk9b"),
-    ],
-)
+@pytest.mark.parametrize(("kind", "uid"), [
+    ("nodes", "nodes/None/node-0-3"),
+    ("services", "services/team/llama-headless"),
+    ("pod_groups", "pod_groups/team/llama-worker-tpu-2xk9b"),
+])  # fmt: skip
 @pytest.mark.parametrize("subdomain", ["llama-headless", None])
 def test_a_change_of_what_pods_use_makes_their_raycluster_due(
     kind: str, uid: str, subdomain: str | None

@@ -53,15 +53,12 @@ def _fewer_hosts(scene: Scene) -> None:
     scene.with_env("llama-tpu-worker-1", TPU_WORKER_HOSTNAMES="tpu-0-0.llama-headless")
 
 
-@pytest.mark.parametrize(
-    ("change", "problem"),
-    [
-        (_two_in_one_identity, "identity-held-twice"),
-        (_without_label, "pod-without-identity"),
-        (_other_host_name, "hostname-differs"),
-        (_fewer_hosts, "hosts-changed"),
-    ],
-)
+@pytest.mark.parametrize(("change", "problem"), [
+    (_two_in_one_identity, "identity-held-twice"),
+    (_without_label, "pod-without-identity"),
+    (_other_host_name, "hostname-differs"),
+    (_fewer_hosts, "hosts-changed"),
+])  # fmt: skip
 def test_a_pod_that_cannot_be_adopted_is_a_problem(
     change: Callable[[Scene], None], problem: str
 ) -> None:

@@ -125,7 +125,7 @@ def test_of_one_cluster_the_problem_that_began_first_is_first() -> None:
 
 @pytest.mark.parametrize(("created", "deletes"), [(BEFORE, True), (AFTER, False)])
 def test_a_deletion_is_not_advised_where_the_template_gives_the_number_of_hosts(
-    created: str, *, deletes: bool
+    created: str, deletes: bool
 ) -> None:
     scene = Scene(llama(replicas=1))
     hosts = ",".join(f"tpu-0-{host}.llama-headless" for host in range(8))

@@ -112,11 +112,7 @@ CASES: dict[str, tuple[Object, bool, str, str, str]] = {
 
 @pytest.mark.parametrize(("status", "init", "said", "remedy", "command"), CASES.values(), ids=CASES)
 def test_the_innermost_cause_has_its_remedy(
-    status: Object,
-    init: bool,  # noqa: FBT001
-    said: str,
-    remedy: str,
-    command: str,
+    status: Object, init: bool, said: str, remedy: str, command: str
 ) -> None:
     (problem,) = scene_of(status, init=init).examined().every_problem
     assert problem.id == "container-not-running"

@@ -69,26 +69,15 @@ def test_an_owner_that_is_well_is_no_problem(scene: Scene) -> None:
     assert scene.ids() == []
 
 
-@pytest.mark.parametrize(
-    ("status", "said", "remedy"),
-    [
-        (
-            {"jobDeploymentStatus": "Failed", "reason": "SubmissionFailed", "message": "back-off"},
-            "RayJob train has failed: SubmissionFailed: back-off",
-            "check the entrypoint, and that the submitter reaches the head, and create",
-        ),
-        (
-            {"jobDeploymentStatus": "Failed", "reason": "DeadlineExceeded"},
-            "RayJob train has failed: DeadlineExceeded",
-            "raise activeDeadlineSeconds",
-        ),
-        (
-            {"jobDeploymentStatus": "ValidationFailed", "message": "x" * 1000},
-            f"RayJob train has failed: ValidationFailed: {'x' * 282}",
-            "fix the RayJob, and create",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("status", "said", "remedy"), [
+    ({"jobDeploymentStatus": "Failed", "reason": "SubmissionFailed", "message": "back-off"},
+     "RayJob train has failed: SubmissionFailed: back-off",
+     "check the entrypoint, and that the submitter reaches the head, and create"),
+    ({"jobDeploymentStatus": "Failed", "reason": "DeadlineExceeded"},
+     "RayJob train has failed: DeadlineExceeded", "raise activeDeadlineSeconds"),
+    ({"jobDeploymentStatus": "ValidationFailed", "message": "x" * 1000},
+     f"RayJob train has failed: ValidationFailed: {'x' * 282}", "fix the RayJob, and create"),
+])  # fmt: skip
 def test_a_failed_job_is_an_error_of_its_raycluster(
     status: dict[str, Any], said: str, remedy: str
 ) -> None:
@@ -122,13 +111,10 @@ def test_an_upgrade_that_does_not_proceed_names_the_active_raycluster() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("labels", "said"),
-    [
-        ({"kueue.x-k8s.io/queue-name": "tpus"}, "by Kueue, and waits in queue tpus"),
-        ({}, "by spec.suspend"),
-    ],
-)
+@pytest.mark.parametrize(("labels", "said"), [
+    ({"kueue.x-k8s.io/queue-name": "tpus"}, "by Kueue, and waits in queue tpus"),
+    ({}, "by spec.suspend"),
+])  # fmt: skip
 def test_a_suspended_raycluster_is_a_remark(labels: dict[str, str], said: str) -> None:
     scene = Scene(llama(suspend=True)).without(*Scene(llama()).pods)
     scene.cluster = merged(scene.cluster, {"metadata": {"labels": labels}})

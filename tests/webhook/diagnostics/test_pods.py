@@ -114,18 +114,14 @@ def test_a_pod_has_a_problem_or_none(
     assert Scene().changed(pod, **overlay).ids() == expected
 
 
-@pytest.mark.parametrize(
-    ("status", "seconds", "expected"),
-    [
-        (unready(90, containerStatuses=[terminated(90)]), -30, "container-not-running"),
-        (unready(5, containerStatuses=[waiting("ray-worker", "ErrImagePull")]), 55,
-         "container-not-running"),
-        (unready(TEN_MINUTES, phase="Pending", initContainerStatuses=[running("wait-gcs-ready")]),
-         300, "pod-not-ready"),
-        ({"phase": "Pending", "conditions": [SCHEDULED]}, 300, "pod-not-ready"),
-    ],
-    ids=["ended", "waits", "starts slowly", "found a node late"],
-)  # fmt: skip
+@pytest.mark.parametrize(("status", "seconds", "expected"), [
+    (unready(90, containerStatuses=[terminated(90)]), -30, "container-not-running"),
+    (unready(5, containerStatuses=[waiting("ray-worker", "ErrImagePull")]), 55,
+     "container-not-running"),
+    (unready(TEN_MINUTES, phase="Pending", initContainerStatuses=[running("wait-gcs-ready")]), 300,
+     "pod-not-ready"),
+    ({"phase": "Pending", "conditions": [SCHEDULED]}, 300, "pod-not-ready"),
+], ids=["ended", "waits", "starts slowly", "found a node late"])  # fmt: skip
 def test_a_problem_is_shown_after_its_delay(
     status: dict[str, Any], seconds: float, expected: str
 ) -> None:
@@ -135,42 +131,37 @@ def test_a_problem_is_shown_after_its_delay(
     assert scene.examined(NOW + seconds).is_degraded
 
 
-@pytest.mark.parametrize(
-    ("pod", "status", "said"),
-    [
-        (HOST, ended(120, reason="Evicted", message="The node was low on resource: memory."),
-         "host 3 of replica 0 has ended: Evicted, The node was low on resource: memory."),
-        (HOST, ended(120, containerStatuses=[terminated(120)]),
-         "host 3 of replica 0 has ended: ray-worker: OOMKilled, exit code 137"),
-        (HEAD, ended(120), "llama-head (the head) has ended: Failed"),
-        (HOST, unready(90, containerStatuses=[terminated(90)]),
-         "host 3 of replica 0 does not run: ray-worker: OOMKilled, exit code 137"),
-        (HOST, unready(AN_HOUR, phase="Pending", initContainerStatuses=[running("load-model")]),
-         "host 3 of replica 0 is not ready: init container load-model has not ended"),
-        (HOST, unready(AN_HOUR, containerStatuses=[running("ray-worker")]),
-         "host 3 of replica 0 is not ready: the readiness probe of ray-worker does not succeed"),
-        (HOST, unready(AN_HOUR, containerStatuses=[running("ray-worker", started=False)]),
-         "host 3 of replica 0 is not ready: the startup probe of ray-worker has not succeeded"),
-        (HOST, unready(AN_HOUR, containerStatuses=[waiting("ray-worker", "ContainerCreating")]),
-         "host 3 of replica 0 is not ready: ray-worker: ContainerCreating"),
-        (HOST, unready(AN_HOUR), "host 3 of replica 0 is not ready: kubelet gives no reason"),
-        (HOST, unready(AN_HOUR, initContainerStatuses=[ready("proxy")],
-                       containerStatuses=[running("ray-worker")]),
-         "host 3 of replica 0 is not ready: the readiness probe of ray-worker does not succeed"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("pod", "status", "said"), [
+    (HOST, ended(120, reason="Evicted", message="The node was low on resource: memory."),
+     "host 3 of replica 0 has ended: Evicted, The node was low on resource: memory."),
+    (HOST, ended(120, containerStatuses=[terminated(120)]),
+     "host 3 of replica 0 has ended: ray-worker: OOMKilled, exit code 137"),
+    (HEAD, ended(120), "llama-head (the head) has ended: Failed"),
+    (HOST, unready(90, containerStatuses=[terminated(90)]),
+     "host 3 of replica 0 does not run: ray-worker: OOMKilled, exit code 137"),
+    (HOST, unready(AN_HOUR, phase="Pending", initContainerStatuses=[running("load-model")]),
+     "host 3 of replica 0 is not ready: init container load-model has not ended"),
+    (HOST, unready(AN_HOUR, containerStatuses=[running("ray-worker")]),
+     "host 3 of replica 0 is not ready: the readiness probe of ray-worker does not succeed"),
+    (HOST, unready(AN_HOUR, containerStatuses=[running("ray-worker", started=False)]),
+     "host 3 of replica 0 is not ready: the startup probe of ray-worker has not succeeded"),
+    (HOST, unready(AN_HOUR, containerStatuses=[waiting("ray-worker", "ContainerCreating")]),
+     "host 3 of replica 0 is not ready: ray-worker: ContainerCreating"),
+    (HOST, unready(AN_HOUR), "host 3 of replica 0 is not ready: kubelet gives no reason"),
+    (HOST,
+     unready(AN_HOUR, initContainerStatuses=[ready("proxy")],
+     containerStatuses=[running("ray-worker")]),
+     "host 3 of replica 0 is not ready: the readiness probe of ray-worker does not succeed"),
+])  # fmt: skip
 def test_it_says_what_is_wrong_with_a_pod(pod: str, status: dict[str, Any], said: str) -> None:
     assert messages(Scene().changed(pod, status=status)) == [said]
 
 
-@pytest.mark.parametrize(
-    ("status", "ago"),
-    [
-        (ended(90, containerStatuses=[terminated(120)]), 120),
-        (unready(90, containerStatuses=[terminated(90)]), 90),
-        (CRASHING, None),
-    ],
-)
+@pytest.mark.parametrize(("status", "ago"), [
+    (ended(90, containerStatuses=[terminated(120)]), 120),
+    (unready(90, containerStatuses=[terminated(90)]), 90),
+    (CRASHING, None),
+])  # fmt: skip
 def test_it_says_since_when(status: dict[str, Any], ago: float | None) -> None:
     (problem,) = Scene().changed(HOST, status=status).examined().every_problem
     assert problem.since == (None if ago is None else NOW - ago)
@@ -231,27 +222,16 @@ def test_pods_behind_scheduling_gates_are_no_matter_of_nodes() -> None:
     assert problem.command == "kubectl describe pod -n team llama-tpu-worker-1-0"
 
 
-@pytest.mark.parametrize(
-    ("others", "started", "said"),
-    [
-        ({}, False, "sidecar gcsfuse has not started"),
-        ({}, True, "the readiness probe of gcsfuse does not succeed"),
-        (
-            {"initContainerStatuses": [running("wait-gcs-ready")]},
-            True,
-            "init container wait-gcs-ready has not ended",
-        ),
-        (
-            {"containerStatuses": [running("ray-worker", started=False)]},
-            True,
-            "the startup probe of ray-worker has not succeeded",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("others", "started", "said"), [
+    ({}, False, "sidecar gcsfuse has not started"),
+    ({}, True, "the readiness probe of gcsfuse does not succeed"),
+    ({"initContainerStatuses": [running("wait-gcs-ready")]}, True,
+     "init container wait-gcs-ready has not ended"),
+    ({"containerStatuses": [running("ray-worker", started=False)]}, True,
+     "the startup probe of ray-worker has not succeeded"),
+])  # fmt: skip
 def test_an_init_container_that_is_a_sidecar_need_not_end(
-    others: dict[str, Any],
-    started: bool,  # noqa: FBT001
-    said: str,
+    others: dict[str, Any], started: bool, said: str
 ) -> None:
     status = {"containerStatuses": [{"name": "ray-worker", "ready": True}], **others}
     sidecar = running("gcsfuse", started=started)
@@ -333,16 +313,12 @@ def node_of(scene: Scene, pod: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("pod", [HOST, HEAD])
-@pytest.mark.parametrize(
-    "status",
-    [
-        unready(AN_HOUR - 60, containerStatuses=[ready("ray-worker")]),
-        unready(AN_HOUR - 60, containerStatuses=[running("ray-worker")]),
-        unready(AN_HOUR - 60, containerStatuses=[terminated(AN_HOUR)]),
-        {},
-    ],
-    ids=["ready before", "starting before", "ended before", "not marked yet"],
-)
+@pytest.mark.parametrize("status", [
+    unready(AN_HOUR - 60, containerStatuses=[ready("ray-worker")]),
+    unready(AN_HOUR - 60, containerStatuses=[running("ray-worker")]),
+    unready(AN_HOUR - 60, containerStatuses=[terminated(AN_HOUR)]),
+    {},
+], ids=["ready before", "starting before", "ended before", "not marked yet"])  # fmt: skip
 def test_a_lost_node_is_the_cause_of_what_its_pods_show(pod: str, status: dict[str, Any]) -> None:
     scene = Scene().changed(pod, status=status)
     node_of(scene, pod)["status"] = {"conditions": [LOST]}
@@ -404,13 +380,10 @@ def test_a_head_that_was_replaced_has_lost_the_same() -> None:
     assert scene.ids() == ["head-restarted"]
 
 
-@pytest.mark.parametrize(
-    "overlay",
-    [
-        {"spec": {"gcsFaultToleranceOptions": {"redisAddress": "redis:6379"}}},
-        {"metadata": {"annotations": {"ray.io/ft-enabled": "true"}}},
-    ],
-)
+@pytest.mark.parametrize("overlay", [
+    {"spec": {"gcsFaultToleranceOptions": {"redisAddress": "redis:6379"}}},
+    {"metadata": {"annotations": {"ray.io/ft-enabled": "true"}}},
+])  # fmt: skip
 def test_a_gcs_that_is_fault_tolerant_loses_nothing(overlay: dict[str, Any]) -> None:
     scene = Scene().changed(HEAD, status=OUTLIVED)
     scene.cluster = merged(scene.cluster, overlay)

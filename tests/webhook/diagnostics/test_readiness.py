@@ -122,7 +122,7 @@ def unhealthy(first: int, last: int, count: int) -> Object:
 @pytest.mark.parametrize("ready", [True, False])
 @pytest.mark.parametrize("ago", [1, 20, 59])
 def test_one_read_knows_of_readiness_that_flips_by_the_events_of_its_probe(
-    ago: int, *, ready: bool
+    ago: int, ready: bool
 ) -> None:
     scene = Scene().changed(HOST, status={"conditions": [_ready(ready=ready, ago=ago)]})
     scene.events.append(unhealthy(1800, 250, 28))
@@ -177,16 +177,11 @@ def test_a_volume_that_cannot_be_mounted_names_what_is_missing() -> None:
     assert problem.command == "kubectl get secrets -n team"
 
 
-@pytest.mark.parametrize(
-    "scene",
-    [
-        starting(start("FailedMount", LACKING, 590, 580)),
-        starting(start("FailedMount", LACKING, 590, 400)),
-        starting(
-            start("FailedMount", LACKING, 590, 100), type="PodReadyToStartContainers", status="True"
-        ),
-    ],
-    ids=["a failure of a moment", "failures that have ended", "a pod that is prepared"],
-)
+@pytest.mark.parametrize("scene", [
+    starting(start("FailedMount", LACKING, 590, 580)),
+    starting(start("FailedMount", LACKING, 590, 400)),
+    starting(start("FailedMount", LACKING, 590, 100), type="PodReadyToStartContainers",
+     status="True"),
+], ids=["a failure of a moment", "failures that have ended", "a pod that is prepared"])  # fmt: skip
 def test_an_event_of_a_usual_start_is_no_problem(scene: Scene) -> None:
     assert scene.ids() == []

@@ -34,16 +34,13 @@ def test_all_hosts_of_all_replicas_are_shown_in_order() -> None:
     assert {each.state for each in group.replicas} == {"complete"}
 
 
-@pytest.mark.parametrize(
-    ("overlay", "state", "pods", "node"),
-    [
-        ({}, "ready", (HOST,), "node-0-3"),
-        ({"metadata": {"deletionTimestamp": instant(60)}}, "missing", (), ""),
-        ({"status": COMING, "spec": {"nodeName": None}}, "pending", (HOST,), ""),
-        ({"status": COMING}, "starting", (HOST,), "node-0-3"),
-        ({"status": {"phase": "Failed"}}, "failed", (HOST,), "node-0-3"),
-    ],
-)
+@pytest.mark.parametrize(("overlay", "state", "pods", "node"), [
+    ({}, "ready", (HOST,), "node-0-3"),
+    ({"metadata": {"deletionTimestamp": instant(60)}}, "missing", (), ""),
+    ({"status": COMING, "spec": {"nodeName": None}}, "pending", (HOST,), ""),
+    ({"status": COMING}, "starting", (HOST,), "node-0-3"),
+    ({"status": {"phase": "Failed"}}, "failed", (HOST,), "node-0-3"),
+])  # fmt: skip
 def test_a_host_is_shown_with_its_state_pod_and_node(
     overlay: Object, state: str, pods: tuple[str, ...], node: str
 ) -> None:
@@ -119,14 +116,11 @@ SIDECAR = {
 }
 
 
-@pytest.mark.parametrize(
-    ("scene", "expected"),
-    [
-        (a_host_without_identity("4"), ["pod-without-identity"]),
-        (a_host_without_identity("0"), []),
-        (a_host_without_identity("", initContainers=[SIDECAR]), ["pod-without-identity"]),
-    ],
-)
+@pytest.mark.parametrize(("scene", "expected"), [
+    (a_host_without_identity("4"), ["pod-without-identity"]),
+    (a_host_without_identity("0"), []),
+    (a_host_without_identity("", initContainers=[SIDECAR]), ["pod-without-identity"]),
+])  # fmt: skip
 def test_a_single_host_needs_a_identity_if_it_asks_for_tpus(
     scene: Scene, expected: list[str]
 ) -> None:
@@ -228,21 +222,18 @@ def test_a_namespace_that_the_webhook_is_not_asked_about_is_left_alone() -> None
     assert "mutatingwebhookconfiguration ray-webhook does not select" in problem.message
 
 
-@pytest.mark.parametrize(
-    ("requirement", "labels", "selected"),
-    [
-        ({"operator": "In", "values": ["a"]}, {"k": "a"}, True),
-        ({"operator": "In", "values": ["a"]}, {}, False),
-        ({"operator": "NotIn", "values": ["a"]}, {}, True),
-        ({"operator": "NotIn", "values": ["a"]}, {"k": "a"}, False),
-        ({"operator": "Exists"}, {"k": ""}, True),
-        ({"operator": "Exists"}, {}, False),
-        ({"operator": "DoesNotExist"}, {}, True),
-        ({"operator": "DoesNotExist"}, {"k": "a"}, False),
-    ],
-)
+@pytest.mark.parametrize(("requirement", "labels", "selected"), [
+    ({"operator": "In", "values": ["a"]}, {"k": "a"}, True),
+    ({"operator": "In", "values": ["a"]}, {}, False),
+    ({"operator": "NotIn", "values": ["a"]}, {}, True),
+    ({"operator": "NotIn", "values": ["a"]}, {"k": "a"}, False),
+    ({"operator": "Exists"}, {"k": ""}, True),
+    ({"operator": "Exists"}, {}, False),
+    ({"operator": "DoesNotExist"}, {}, True),
+    ({"operator": "DoesNotExist"}, {"k": "a"}, False),
+])  # fmt: skip
 def test_a_selector_selects_as_kubernetes_says(
-    requirement: dict[str, Any], labels: dict[str, str], *, selected: bool
+    requirement: dict[str, Any], labels: dict[str, str], selected: bool
 ) -> None:
     text = json.dumps({"matchExpressions": [{"key": "k", **requirement}]})
     selector = msgspec.json.decode(text, type=Selector)

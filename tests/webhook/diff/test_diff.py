@@ -147,15 +147,12 @@ def test_the_hosts_that_an_object_creates_are_compared(kind: str, diff: Diff, fo
     assert f"  * tpu of {whose} RayCluster: TPU_WORKER_HOSTNAMES, 4 hosts" in out
 
 
-@pytest.mark.parametrize(
-    ("kind", "suspended"),
-    [
-        ("RayJob", {"suspend": True}),
-        ("RayCronJob", {"suspend": True}),
-        ("RayCronJob", {"jobTemplate": {"suspend": True}}),
-        ("RayService", {"rayClusterConfig": {"suspend": True}}),
-    ],
-)
+@pytest.mark.parametrize(("kind", "suspended"), [
+    ("RayJob", {"suspend": True}),
+    ("RayCronJob", {"suspend": True}),
+    ("RayCronJob", {"jobTemplate": {"suspend": True}}),
+    ("RayService", {"rayClusterConfig": {"suspend": True}}),
+])  # fmt: skip
 def test_a_suspended_object_creates_no_hosts(kind: str, suspended: Object, found: Found) -> None:
     new = merged(owner_of(kind), {"spec": suspended})
     hosts = {("headgroup", "deleted hosts", 1), ("tpu", "deleted hosts", 8)}

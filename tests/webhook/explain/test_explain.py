@@ -58,22 +58,14 @@ def test_values_that_the_pod_lacks_or_that_differ_are_marked(said: Said) -> None
     assert "✗ subdomain=llama-headless: the pod does not have it" in said(scene)
 
 
-@pytest.mark.parametrize(
-    ("settings", "given"),
-    [
-        (Policy(), ["subdomain=llama-headless", "pod anti-affinity=cloud.google.com/gke-nodepool"]),
-        (Policy(apart="own"), ["pod anti-affinity=cloud.google.com/gke-nodepool"]),
-        (Policy(zones=True), ["RAY_NODE_ZONE=<metadata", "RAY_NODE_REGION=<metadata"]),
-        (
-            Policy(drain_seconds=120),
-            [
-                "preStop=a drain of 120 s in ray-worker",
-                f"{names.RAY_DRAIN_TIMEOUT}=120 in ray-worker",
-                "terminationGracePeriodSeconds=",
-            ],
-        ),
-    ],
-)
+@pytest.mark.parametrize(("settings", "given"), [
+    (Policy(), ["subdomain=llama-headless", "pod anti-affinity=cloud.google.com/gke-nodepool"]),
+    (Policy(apart="own"), ["pod anti-affinity=cloud.google.com/gke-nodepool"]),
+    (Policy(zones=True), ["RAY_NODE_ZONE=<metadata", "RAY_NODE_REGION=<metadata"]),
+    (Policy(drain_seconds=120),
+     ["preStop=a drain of 120 s in ray-worker", f"{names.RAY_DRAIN_TIMEOUT}=120 in ray-worker",
+     "terminationGracePeriodSeconds="]),
+])  # fmt: skip
 def test_values_of_every_setting_are_explained(
     settings: Policy, given: list[str], said: Said
 ) -> None:
@@ -95,20 +87,14 @@ IPPR = json.dumps({"groups": {names.HEAD_GROUP: {}}})
 SHARD = {"SHARD_GROUP": "search", "SHARD_INDEX": "3", "SHARD_COUNT": "8"}
 
 
-@pytest.mark.parametrize(
-    ("annotations", "settings", "given"),
-    [
-        (
-            SHARD,
-            Policy(),
-            ["RAY_SHARD_INDEX=3 in ray-head", "RAY_SHARD_GROUP=search", "RAY_SHARD_COUNT=8"],
-        ),
-        ({"SCHEDULING_GROUP": "cluster"}, Policy(), ["schedulingGroup=llama"]),
-        ({"SCHEDULING_GROUP": "worker-group"}, Policy(), ["schedulingGroup=llama"]),
-        ({"IPPR": IPPR}, Policy(), ["resizePolicy cpu=NotRequired", "resizePolicy memory"]),
-        ({}, Policy(zones=True), ["RAY_NODE_ZONE=<metadata", "RAY_NODE_REGION=<metadata"]),
-    ],
-)
+@pytest.mark.parametrize(("annotations", "settings", "given"), [
+    (SHARD, Policy(),
+     ["RAY_SHARD_INDEX=3 in ray-head", "RAY_SHARD_GROUP=search", "RAY_SHARD_COUNT=8"]),
+    ({"SCHEDULING_GROUP": "cluster"}, Policy(), ["schedulingGroup=llama"]),
+    ({"SCHEDULING_GROUP": "worker-group"}, Policy(), ["schedulingGroup=llama"]),
+    ({"IPPR": IPPR}, Policy(), ["resizePolicy cpu=NotRequired", "resizePolicy memory"]),
+    ({}, Policy(zones=True), ["RAY_NODE_ZONE=<metadata", "RAY_NODE_REGION=<metadata"]),
+])  # fmt: skip
 def test_the_values_of_a_head_are_explained(
     annotations: dict[str, str], settings: Policy, given: list[str], said: Said
 ) -> None:
@@ -183,13 +169,10 @@ def test_without_a_name_the_pods_of_the_files_are_named(run: Run, write: Write) 
         assert (ended.status, text in ended.err) == (2, True), text
 
 
-@pytest.mark.parametrize(
-    ("kind", "page", "known"),
-    [
-        ("rule", "docs/rules.md#", [rule.id for rule in RULES]),
-        ("diagnosis", "docs/diagnoses.md#", [each.id for each in DIAGNOSES]),
-    ],
-)
+@pytest.mark.parametrize(("kind", "page", "known"), [
+    ("rule", "docs/rules.md#", [rule.id for rule in RULES]),
+    ("diagnosis", "docs/diagnoses.md#", [each.id for each in DIAGNOSES]),
+])  # fmt: skip
 def test_every_rule_and_diagnosis_can_be_explained(
     kind: str, page: str, known: list[str], run: Run
 ) -> None:
@@ -198,16 +181,13 @@ def test_every_rule_and_diagnosis_can_be_explained(
         assert (ended.status, f"{page}{name}" in ended.out) == (0, True), name
 
 
-@pytest.mark.parametrize(
-    ("kind", "name"),
-    [
-        ("rule", "tpu-topology-mismatch"),
-        ("diagnosis", "host-missing"),
-        ("variable", "TPU_WORKER_ID"),
-        ("annotation", "topology-key"),
-        ("profile", "torchrun"),
-    ],
-)
+@pytest.mark.parametrize(("kind", "name"), [
+    ("rule", "tpu-topology-mismatch"),
+    ("diagnosis", "host-missing"),
+    ("variable", "TPU_WORKER_ID"),
+    ("annotation", "topology-key"),
+    ("profile", "torchrun"),
+])  # fmt: skip
 def test_a_name_of_one_kind_needs_no_kind(kind: str, name: str, run: Run) -> None:
     assert run("explain", name) == run("explain", kind, name)
     assert run("explain", name).status == 0
@@ -243,15 +223,12 @@ def test_every_variable_can_be_explained(run: Run) -> None:
         assert f"for example: {name}=" in run("explain", "variable", name).out
 
 
-@pytest.mark.parametrize(
-    ("kind", "known"),
-    [
-        ("rule", [rule.id for rule in RULES]),
-        ("diagnosis", [each.id for each in DIAGNOSES]),
-        ("variable", sorted(list_variables())),
-        ("annotation", list(ANNOTATIONS)),
-    ],
-)
+@pytest.mark.parametrize(("kind", "known"), [
+    ("rule", [rule.id for rule in RULES]),
+    ("diagnosis", [each.id for each in DIAGNOSES]),
+    ("variable", sorted(list_variables())),
+    ("annotation", list(ANNOTATIONS)),
+])  # fmt: skip
 def test_without_a_name_all_are_listed(kind: str, known: list[str], run: Run) -> None:
     status, out, _ = run("explain", kind)
     assert (status, [line.split(maxsplit=1)[0] for line in out.splitlines()]) == (0, known)
@@ -266,19 +243,16 @@ def test_an_annotation_is_explained_with_or_without_its_prefix(name: str, run: R
     assert (ROOT / page).resolve().is_file()
 
 
-@pytest.mark.parametrize(
-    ("kind", "name", "said"),
-    [
-        ("rule", "tpu-topology-mismach", "did you mean tpu-topology-mismatch?"),
-        ("diagnosis", "hosts-missing", "did you mean host-missing?"),
-        ("variable", "TPU_WORKERID", "did you mean TPU_WORKER_ID?"),
-        ("annotation", "topologykey", "did you mean topology-key?"),
-        ("rule", "QQQ", "there is no rule QQQ; `ray-webhook explain rule` lists all\n"),
-        ("diagnosis", "QQQ", "there is no diagnosis QQQ; `ray-webhook explain diagnosis` lists"),
-        ("variable", "QQQ", "the webhook sets no variable QQQ; `ray-webhook explain variable`"),
-        ("annotation", "QQQ", "there is no annotation QQQ; `ray-webhook explain annotation` lists"),
-    ],
-)
+@pytest.mark.parametrize(("kind", "name", "said"), [
+    ("rule", "tpu-topology-mismach", "did you mean tpu-topology-mismatch?"),
+    ("diagnosis", "hosts-missing", "did you mean host-missing?"),
+    ("variable", "TPU_WORKERID", "did you mean TPU_WORKER_ID?"),
+    ("annotation", "topologykey", "did you mean topology-key?"),
+    ("rule", "QQQ", "there is no rule QQQ; `ray-webhook explain rule` lists all\n"),
+    ("diagnosis", "QQQ", "there is no diagnosis QQQ; `ray-webhook explain diagnosis` lists"),
+    ("variable", "QQQ", "the webhook sets no variable QQQ; `ray-webhook explain variable`"),
+    ("annotation", "QQQ", "there is no annotation QQQ; `ray-webhook explain annotation` lists"),
+])  # fmt: skip
 def test_an_unknown_name_is_refused_with_a_similar_one_or_the_list(
     kind: str, name: str, said: str, run: Run
 ) -> None:

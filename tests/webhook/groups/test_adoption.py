@@ -171,14 +171,10 @@ def test_a_replica_of_a_single_host_has_no_name_but_to_the_watch_which_knows_no_
     assert by_watch(pod) == HostIdentity(3, 0, "g-3")
 
 
-@pytest.mark.parametrize(
-    ("pod", "identity"),
-    [
-        (a_live_pod("5", replicaIndex="g-3"), HostIdentity(3, 5, "g-3")),
-        (a_live_pod(**labelled("6")), HostIdentity(3, 6, "g-abcde")),
-    ],
-    ids=["by the webhook of Google", "by its labels"],
-)
+@pytest.mark.parametrize(("pod", "identity"), [
+    (a_live_pod("5", replicaIndex="g-3"), HostIdentity(3, 5, "g-3")),
+    (a_live_pod(**labelled("6")), HostIdentity(3, 6, "g-abcde")),
+], ids=["by the webhook of Google", "by its labels"])  # fmt: skip
 def test_a_pod_of_a_time_with_more_hosts_keeps_its_identity_while_it_lives(
     pod: Object, identity: HostIdentity
 ) -> None:
@@ -297,18 +293,15 @@ def test_ids_of_a_version_that_knew_no_v7x_are_those_of_the_host() -> None:
     assert read_legacy_identity("g", "g-2", a_spec("3", "3")) == HostIdentity(2, 3, "g-2")
 
 
-@pytest.mark.parametrize(
-    ("label", "spec"),
-    [
-        ("other-2", a_spec("0")),
-        ("g-x", a_spec("0")),
-        ("g-99999999999", a_spec("0")),
-        ("g-2", a_spec("-1")),
-        ("g-2", a_spec("1", "2")),
-        ("g-2", a_spec("0", "1", v7x=False)),
-        ("g-2", a_spec("9999999999")),
-    ],
-)
+@pytest.mark.parametrize(("label", "spec"), [
+    ("other-2", a_spec("0")),
+    ("g-x", a_spec("0")),
+    ("g-99999999999", a_spec("0")),
+    ("g-2", a_spec("-1")),
+    ("g-2", a_spec("1", "2")),
+    ("g-2", a_spec("0", "1", v7x=False)),
+    ("g-2", a_spec("9999999999")),
+])  # fmt: skip
 def test_marks_that_make_no_sense_are_no_identity(label: str, spec: PodSpec) -> None:
     with pytest.raises(Denied, match="are not an identity"):
         read_legacy_identity("g", label, spec)

@@ -19,17 +19,14 @@ NO_NUMBERS = (
 )
 
 
-@pytest.mark.parametrize(
-    ("labels", "hosts", "identity"),
-    [
-        (WHOLE, 4, HostIdentity(2, 1, "g-xh3hf")),
-        ({names.LABEL_GROUP: "g"}, 1, None),
-        ({names.LABEL_GROUP: "g"}, 4, None),
-        ({INDEX: "7"}, 1, HostIdentity(7, 0, "")),
-        ({INDEX: "7", NAME: "g-xh3hf", HOST: "0"}, 1, HostIdentity(7, 0, "g-xh3hf")),
-        ({**WHOLE, INDEX: LAST, HOST: "3"}, 4, HostIdentity(int(LAST), 3, "g-xh3hf")),
-    ],
-)
+@pytest.mark.parametrize(("labels", "hosts", "identity"), [
+    (WHOLE, 4, HostIdentity(2, 1, "g-xh3hf")),
+    ({names.LABEL_GROUP: "g"}, 1, None),
+    ({names.LABEL_GROUP: "g"}, 4, None),
+    ({INDEX: "7"}, 1, HostIdentity(7, 0, "")),
+    ({INDEX: "7", NAME: "g-xh3hf", HOST: "0"}, 1, HostIdentity(7, 0, "g-xh3hf")),
+    ({**WHOLE, INDEX: LAST, HOST: "3"}, 4, HostIdentity(int(LAST), 3, "g-xh3hf")),
+])  # fmt: skip
 def test_a_whole_identity_is_trusted_and_an_index_alone_is_one_of_a_single_host(
     labels: dict[str, str], hosts: int, identity: HostIdentity | None
 ) -> None:
@@ -57,15 +54,12 @@ def test_a_part_of_a_identity_is_refused_with_every_label_that_is_missing(
     assert refused({label: WHOLE[label] for label in part}, hosts) == missing
 
 
-@pytest.mark.parametrize(
-    ("label", "text"),
-    [
-        *((label, text) for label in (INDEX, HOST) for text in NO_NUMBERS),
-        *((HOST, text) for text in ("4", "5", "4096", "4294967296")),
-        *((INDEX, text) for text in (str(MAX_REPLICAS), "2000000000", "9999999999")),
-        *((NAME, text) for text in ("", "-x", "x" * 64, "a b")),
-    ],
-)
+@pytest.mark.parametrize(("label", "text"), [
+    *((label, text) for label in (INDEX, HOST) for text in NO_NUMBERS),
+    *((HOST, text) for text in ("4", "5", "4096", "4294967296")),
+    *((INDEX, text) for text in (str(MAX_REPLICAS), "2000000000", "9999999999")),
+    *((NAME, text) for text in ("", "-x", "x" * 64, "a b")),
+])  # fmt: skip
 def test_a_label_that_is_wrong_is_named(label: str, text: str) -> None:
     assert refused({**WHOLE, label: text}) == [(INVALID, label)]
 

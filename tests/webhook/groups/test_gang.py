@@ -47,20 +47,17 @@ def test_a_cluster_that_asks_for_nothing_has_no_gang() -> None:
     assert not gang_of(a_cluster("c").group("g")).active
 
 
-@pytest.mark.parametrize(
-    ("cluster", "word"),
-    [
-        (asking("pod"), "'pod' is unknown"),
-        (asking(""), ""),
-        (asking(REPLICA).labelled(names.LABEL_GANG, "true"), names.LABEL_GANG),
-        (asking(REPLICA).labelled("kai.scheduler/queue", "q"), "kai.scheduler/queue"),
-        (asking(REPLICA).head(schedulerName="volcano"), "volcano"),
-        (asking(REPLICA).group("v", template={"spec": {"schedulerName": "yunikorn"}}), "yunikorn"),
-        (asking(CLUSTER).spec(enableInTreeAutoscaling=True), f"use {WORKER_GROUP} or {REPLICA}"),
-        (asking(CLUSTER).head(priorityClassName="high"), f"use {WORKER_GROUP}"),
-        (asking(CLUSTER).head(schedulerName="mine"), f"use {WORKER_GROUP}"),
-    ],
-)
+@pytest.mark.parametrize(("cluster", "word"), [
+    (asking("pod"), "'pod' is unknown"),
+    (asking(""), ""),
+    (asking(REPLICA).labelled(names.LABEL_GANG, "true"), names.LABEL_GANG),
+    (asking(REPLICA).labelled("kai.scheduler/queue", "q"), "kai.scheduler/queue"),
+    (asking(REPLICA).head(schedulerName="volcano"), "volcano"),
+    (asking(REPLICA).group("v", template={"spec": {"schedulerName": "yunikorn"}}), "yunikorn"),
+    (asking(CLUSTER).spec(enableInTreeAutoscaling=True), f"use {WORKER_GROUP} or {REPLICA}"),
+    (asking(CLUSTER).head(priorityClassName="high"), f"use {WORKER_GROUP}"),
+    (asking(CLUSTER).head(schedulerName="mine"), f"use {WORKER_GROUP}"),
+])  # fmt: skip
 def test_what_stands_in_the_way_of_a_gang_is_named(cluster: ClusterBuilder, word: str) -> None:
     found = gang_of(cluster)
     assert not found.active
@@ -68,15 +65,12 @@ def test_what_stands_in_the_way_of_a_gang_is_named(cluster: ClusterBuilder, word
     assert bool(found.unmet) == bool(word)
 
 
-@pytest.mark.parametrize(
-    "cluster",
-    [
-        asking(REPLICA).spec(enableInTreeAutoscaling=True),
-        asking(WORKER_GROUP).spec(enableInTreeAutoscaling=True),
-        asking(WORKER_GROUP).head(priorityClassName="high"),
-        asking(CLUSTER).head(schedulerName="default-scheduler"),
-    ],
-)
+@pytest.mark.parametrize("cluster", [
+    asking(REPLICA).spec(enableInTreeAutoscaling=True),
+    asking(WORKER_GROUP).spec(enableInTreeAutoscaling=True),
+    asking(WORKER_GROUP).head(priorityClassName="high"),
+    asking(CLUSTER).head(schedulerName="default-scheduler"),
+])  # fmt: skip
 def test_what_does_not_matter_stands_in_no_way(cluster: ClusterBuilder) -> None:
     assert gang_of(cluster).active
 

@@ -104,33 +104,27 @@ def test_a_problem_is_short_however_long_the_value() -> None:
         assert len(row.problem("x!" * 10_000)) < 200
 
 
-@pytest.mark.parametrize(
-    ("text", "fault"),
-    [
-        ("a=b", ""),
-        ("a=b,c=d", ""),
-        ("a", "write <node label>=<Ray label>"),
-        ("a=ray.io/node-id", "Ray sets ray.io/node-id itself"),
-        ("a=b,c=b", "two node labels become b"),
-    ],
-)
+@pytest.mark.parametrize(("text", "fault"), [
+    ("a=b", ""),
+    ("a=b,c=d", ""),
+    ("a", "write <node label>=<Ray label>"),
+    ("a=ray.io/node-id", "Ray sets ray.io/node-id itself"),
+    ("a=b,c=b", "two node labels become b"),
+])  # fmt: skip
 def test_a_pair_of_labels_that_ray_cannot_take_is_refused(text: str, fault: str) -> None:
     found = NODE_LABELS.problem(text)
     assert (fault in found) if fault else not found
 
 
-@pytest.mark.parametrize(
-    ("text", "index", "count"),
-    [
-        ("0", 0, None),
-        ("7", 7, 7),
-        (str(INDEX_LIMIT - 1), INDEX_LIMIT - 1, INDEX_LIMIT - 1),
-        (str(INDEX_LIMIT), None, INDEX_LIMIT),
-        (str(INDEX_LIMIT + 1), None, None),
-        *((text, None, None) for text in ("", "-1", "+1", "00", "01", " 1", "1.0", "1e3", "0x1")),
-        *((text, None, None) for text in ("٣", "²", "9" * 5000)),
-    ],
-)
+@pytest.mark.parametrize(("text", "index", "count"), [
+    ("0", 0, None),
+    ("7", 7, 7),
+    (str(INDEX_LIMIT - 1), INDEX_LIMIT - 1, INDEX_LIMIT - 1),
+    (str(INDEX_LIMIT), None, INDEX_LIMIT),
+    (str(INDEX_LIMIT + 1), None, None),
+    *((text, None, None) for text in ("", "-1", "+1", "00", "01", " 1", "1.0", "1e3", "0x1")),
+    *((text, None, None) for text in ("٣", "²", "9" * 5000)),
+])  # fmt: skip
 def test_a_shard_index_and_a_number_of_shards_are_plain_decimal_numbers(
     text: str, index: int | None, count: int | None
 ) -> None:

@@ -32,29 +32,21 @@ def a_tpu_host(topology: str, chips: object) -> Object:
     return pod
 
 
-@pytest.mark.parametrize(
-    ("body", "says"),
-    [
-        (b"", "not an AdmissionReview in JSON"),
-        (b"hello", "not an AdmissionReview in JSON"),
-        (b"\xff\xfe\x00", "not an AdmissionReview in JSON"),
-        (b'{"kind": "AdmissionReview"', "not an AdmissionReview in JSON"),
-        (b"[1, 2]", "not an AdmissionReview in JSON"),
-        (b'{"hello": "world"}', "expected apiVersion admission.k8s.io/v1"),
-        (b"[" * 200_000, "not an AdmissionReview in JSON"),
-        (b'{"a":' * 200_000, "nested too deeply"),
-        (b'{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview"}', "has no request"),
-        (
-            b'{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":null}',
-            "has no request",
-        ),
-        (b'{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{}}', "uid"),
-        (
-            b'{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":"yes"}',
-            "request",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("body", "says"), [
+    (b"", "not an AdmissionReview in JSON"),
+    (b"hello", "not an AdmissionReview in JSON"),
+    (b"\xff\xfe\x00", "not an AdmissionReview in JSON"),
+    (b'{"kind": "AdmissionReview"', "not an AdmissionReview in JSON"),
+    (b"[1, 2]", "not an AdmissionReview in JSON"),
+    (b'{"hello": "world"}', "expected apiVersion admission.k8s.io/v1"),
+    (b"[" * 200_000, "not an AdmissionReview in JSON"),
+    (b'{"a":' * 200_000, "nested too deeply"),
+    (b'{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview"}', "has no request"),
+    (b'{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":null}',
+     "has no request"),
+    (b'{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{}}', "uid"),
+    (b'{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":"yes"}', "request"),
+])  # fmt: skip
 def test_a_body_that_is_no_review_is_400_and_says_what_was_expected(
     api: ApiServer, body: bytes, says: str
 ) -> None:
@@ -73,16 +65,13 @@ def test_an_unknown_api_version_is_400(api: ApiServer, version: str) -> None:
     assert version in answer.text
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"resource": {"group": "ray.io", "version": "v1", "resource": "rayclusters"}},
-        {"resource": {"group": "", "version": "v1", "resource": "configmaps"}},
-        {"kind": {"group": "ray.io", "version": "v1", "kind": "RayCluster"}},
-        {"kind": {"group": "apps", "version": "v1", "kind": "Pod"}},
-        {"kind": {"group": "", "version": "v2", "kind": "Pod"}},
-    ],
-)
+@pytest.mark.parametrize("change", [
+    {"resource": {"group": "ray.io", "version": "v1", "resource": "rayclusters"}},
+    {"resource": {"group": "", "version": "v1", "resource": "configmaps"}},
+    {"kind": {"group": "ray.io", "version": "v1", "kind": "RayCluster"}},
+    {"kind": {"group": "apps", "version": "v1", "kind": "Pod"}},
+    {"kind": {"group": "", "version": "v2", "kind": "Pod"}},
+])  # fmt: skip
 def test_kind_and_resource_that_disagree_are_400(api: ApiServer, change: Object) -> None:
     review = pod_review(worker("plain"))
     review["request"] |= change
@@ -99,15 +88,12 @@ def test_a_create_without_its_object_is_400(api: ApiServer) -> None:
     assert "request.object is missing" in answer.text
 
 
-@pytest.mark.parametrize(
-    ("path", "value"),
-    [
-        (("spec", "containers"), "none"),
-        (("spec",), []),
-        (("metadata", "labels"), ["ray.io/cluster"]),
-        (("metadata", "ownerReferences"), {"uid": 1}),
-    ],
-)
+@pytest.mark.parametrize(("path", "value"), [
+    (("spec", "containers"), "none"),
+    (("spec",), []),
+    (("metadata", "labels"), ["ray.io/cluster"]),
+    (("metadata", "ownerReferences"), {"uid": 1}),
+])  # fmt: skip
 def test_a_pod_of_impossible_shape_is_400_with_the_place(
     api: ApiServer, path: tuple[str, ...], value: object
 ) -> None:
@@ -153,7 +139,7 @@ def test_another_path_is_404_and_names_the_right_ones(api: ApiServer) -> None:
 
 
 @pytest.mark.parametrize("chunked", [False, True])
-def test_eight_mebibytes_are_413_and_the_connection_lives_on(api: ApiServer, chunked: bool) -> None:  # noqa: FBT001
+def test_eight_mebibytes_are_413_and_the_connection_lives_on(api: ApiServer, chunked: bool) -> None:
     size = 8 * 1024 * 1024
     review = pod_review(worker("plain"))
     review["request"]["object"]["metadata"]["annotations"] = {"big": "x" * size}
@@ -174,24 +160,20 @@ def test_just_under_the_limit_is_a_review(api: ApiServer) -> None:
     assert api.review(pod_review(pod, dry_run=True))["allowed"]
 
 
-@pytest.mark.parametrize(
-    ("pod", "fields", "says"),
-    [
-        (a_stray(), [CLUSTER, GROUP, "metadata.ownerReferences"], f"3 problems:\n- {CLUSTER}: "),
-        (worker("plane"), [GROUP], "no worker group 'plane'; it has "),
-        (worker("tpu-group", "nobody"), [CLUSTER], "is not known"),
-        (worker("tpu-group", "tpu-v4"), [CLUSTER], "is not known"),
-        (worker("hosts-4", index="0"), [NAME, HOST], "only a part of its identity"),
-        (worker("hosts-4", index="-1", name="a-b", host="4"), [INDEX, HOST], "0 to 3"),
-        (worker("under_score"), [GROUP], "host name"),
-        (worker("huge"), [GROUP], "numOfHosts"),
-        (worker("g" * 64), [GROUP], "64 characters"),
-        (a_tpu_host("2x2x2", "4"), [f"spec.nodeSelector[{NODES}]"], "2 hosts of 4 chips"),
-        (a_tpu_host("4", 4), [f"spec.nodeSelector[{NODES}]"], "is not a TPU topology"),
-        (a_tpu_host("4x4", "1e9999"), ["spec.containers[0].resources[google.com/tpu]"], "1e9999"),
-    ],
-    ids=lambda value: value if isinstance(value, str) else "",
-)
+@pytest.mark.parametrize(("pod", "fields", "says"), [
+    (a_stray(), [CLUSTER, GROUP, "metadata.ownerReferences"], f"3 problems:\n- {CLUSTER}: "),
+    (worker("plane"), [GROUP], "no worker group 'plane'; it has "),
+    (worker("tpu-group", "nobody"), [CLUSTER], "is not known"),
+    (worker("tpu-group", "tpu-v4"), [CLUSTER], "is not known"),
+    (worker("hosts-4", index="0"), [NAME, HOST], "only a part of its identity"),
+    (worker("hosts-4", index="-1", name="a-b", host="4"), [INDEX, HOST], "0 to 3"),
+    (worker("under_score"), [GROUP], "host name"),
+    (worker("huge"), [GROUP], "numOfHosts"),
+    (worker("g" * 64), [GROUP], "64 characters"),
+    (a_tpu_host("2x2x2", "4"), [f"spec.nodeSelector[{NODES}]"], "2 hosts of 4 chips"),
+    (a_tpu_host("4", 4), [f"spec.nodeSelector[{NODES}]"], "is not a TPU topology"),
+    (a_tpu_host("4x4", "1e9999"), ["spec.containers[0].resources[google.com/tpu]"], "1e9999"),
+], ids=lambda value: value if isinstance(value, str) else "")  # fmt: skip
 def test_a_pod_that_cannot_work_is_denied_with_every_field_and_the_reason(
     api: ApiServer, pod: Object, fields: list[str], says: str
 ) -> None:

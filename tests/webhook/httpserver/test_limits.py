@@ -212,15 +212,11 @@ def test_a_client_that_has_had_an_answer_is_refused_with_an_answer_too(
         assert server.refusals == [status]
 
 
-@pytest.mark.parametrize(
-    "garbage",
-    [
-        b"this is not HTTP\r\n\r\n",
-        HEAD + b"no header\r\n\r\n",
-        HEAD + b"transfer-encoding: chunked\r\n\r\nno length",
-    ],
-    ids=["line", "header", "chunk"],
-)
+@pytest.mark.parametrize("garbage", [
+    b"this is not HTTP\r\n\r\n",
+    HEAD + b"no header\r\n\r\n",
+    HEAD + b"transfer-encoding: chunked\r\n\r\nno length",
+], ids=["line", "header", "chunk"])  # fmt: skip
 @pytest.mark.parametrize("good", [1, 3])
 def test_requests_before_garbage_in_one_flight_get_their_answers(garbage: bytes, good: int) -> None:
     with served() as server, server.client() as connection:

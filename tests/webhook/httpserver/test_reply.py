@@ -100,7 +100,7 @@ def respond(*, last: bool) -> ASGIApp:
 
 @pytest.mark.parametrize("last", [False, True])
 @pytest.mark.parametrize("keep_alive", [False, True])
-async def test_one_write_is_what_uvicorn_makes_of_two(*, keep_alive: bool, last: bool) -> None:
+async def test_one_write_is_what_uvicorn_makes_of_two(keep_alive: bool, last: bool) -> None:
     one, two = Sent(keep_alive=keep_alive), Sent(keep_alive=keep_alive)
     await one.answer(last=last)
     await two.answer_by_uvicorn(last=last)

@@ -77,15 +77,12 @@ async def test_a_review_whose_caller_has_gone_is_not_computed_and_an_error_is_it
     assert (await first, computed) == (True, [])
 
 
-@pytest.mark.parametrize(
-    ("body", "namespace"),
-    [
-        (b"", ""),
-        (b'{"request":{"namespace":"team-a","object":{"metadata":{"namespace":"b"}}}}', "team-a"),
-        (b'{"request": {"namespace" : "x"}}', "x"),
-        (b'{"request":{"object":' + b" " * 10_000 + b'"namespace":"late"}}', ""),
-        (b'{"namespace":"' + b"a" * 5000 + b'"}', ""),
-    ],
-)
+@pytest.mark.parametrize(("body", "namespace"), [
+    (b"", ""),
+    (b'{"request":{"namespace":"team-a","object":{"metadata":{"namespace":"b"}}}}', "team-a"),
+    (b'{"request": {"namespace" : "x"}}', "x"),
+    (b'{"request":{"object":' + b" " * 10_000 + b'"namespace":"late"}}', ""),
+    (b'{"namespace":"' + b"a" * 5000 + b'"}', ""),
+])  # fmt: skip
 def test_the_namespace_of_a_body_is_read_from_its_beginning(body: bytes, namespace: str) -> None:
     assert namespace_of(body) == namespace

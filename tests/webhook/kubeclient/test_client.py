@@ -93,10 +93,7 @@ async def test_a_server_of_another_authority_is_not_talked_to(pki: Path, tmp_pat
 
 @pytest.mark.parametrize(("name", "trusted"), [("kubernetes", True), ("elsewhere", False)])
 async def test_a_kubeconfig_may_say_which_name_the_certificate_has(
-    pki: Path,
-    tmp_path: Path,
-    name: str,
-    trusted: bool,  # noqa: FBT001
+    pki: Path, tmp_path: Path, name: str, trusted: bool
 ) -> None:
     async with FakeApi().serving(server_tls(pki)) as fake:
         named = {"tls-server-name": name}
@@ -148,19 +145,12 @@ async def test_an_authority_that_is_replaced_is_trusted_from_the_next_request_on
             assert await asked(api) == "tls"
 
 
-@pytest.mark.parametrize(
-    ("url", "user", "sent"),
-    [
-        ("it:s%40fe@", {}, "Basic " + base64.b64encode(b"it:s@fe").decode()),
-        ("it@", {}, "Basic " + base64.b64encode(b"it:").decode()),
-        ("it:s%40fe@", {"token": "own"}, "Bearer own"),
-        (
-            "",
-            {"username": "it", "password": "safe"},
-            "Basic " + base64.b64encode(b"it:safe").decode(),
-        ),
-    ],
-)
+@pytest.mark.parametrize(("url", "user", "sent"), [
+    ("it:s%40fe@", {}, "Basic " + base64.b64encode(b"it:s@fe").decode()),
+    ("it@", {}, "Basic " + base64.b64encode(b"it:").decode()),
+    ("it:s%40fe@", {"token": "own"}, "Bearer own"),
+    ("", {"username": "it", "password": "safe"}, "Basic " + base64.b64encode(b"it:safe").decode()),
+])  # fmt: skip
 async def test_user_and_password_are_sent_where_there_is_no_token(
     tmp_path: Path, url: str, user: dict[str, str], sent: str
 ) -> None:
@@ -177,21 +167,14 @@ PLUGIN = (
 """A command that prints a credential."""
 
 
-@pytest.mark.parametrize(
-    ("script", "expected"),
-    [
-        ("echo no ticket >&2; exit 3", "exec plugin .* returned 3.*no ticket"),
-        ("echo nonsense", "exec plugin .* failed to decode"),
-        (PLUGIN.replace("TOKEN", "other"), "exec plugin .* missing token"),
-    ],
-)
+@pytest.mark.parametrize(("script", "expected"), [
+    ("echo no ticket >&2; exit 3", "exec plugin .* returned 3.*no ticket"),
+    ("echo nonsense", "exec plugin .* failed to decode"),
+    (PLUGIN.replace("TOKEN", "other"), "exec plugin .* missing token"),
+])  # fmt: skip
 @pytest.mark.parametrize("late", [False, True])
 def test_an_exec_plugin_that_fails_is_named(
-    tmp_path: Path,
-    script: str,
-    expected: str,
-    late: bool,  # noqa: FBT001
-    caplog: pytest.LogCaptureFixture,
+    tmp_path: Path, script: str, expected: str, late: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
     plugin, path = tmp_path / "plugin", tmp_path / "config"
     user = {"command": str(plugin), "apiVersion": "client.authentication.k8s.io/v1"}
@@ -259,20 +242,14 @@ async def test_an_api_that_was_not_opened_says_so() -> None:
 
 
 @pytest.mark.parametrize("scheme", ["http://", ""])
-@pytest.mark.parametrize(
-    ("exempt", "through"),
-    [
-        ("", True),
-        ("127.0.0.1", False),
-        ("svc.cluster.local, 127.0.0.0/8", False),
-        ("10.96.0.0/12,fd00::/8", True),
-    ],
-)
+@pytest.mark.parametrize(("exempt", "through"), [
+    ("", True),
+    ("127.0.0.1", False),
+    ("svc.cluster.local, 127.0.0.0/8", False),
+    ("10.96.0.0/12,fd00::/8", True),
+])  # fmt: skip
 async def test_a_proxy_of_the_environment_is_used_but_for_exempt_hosts(
-    monkeypatch: pytest.MonkeyPatch,
-    exempt: str,
-    through: bool,  # noqa: FBT001
-    scheme: str,
+    monkeypatch: pytest.MonkeyPatch, exempt: str, through: bool, scheme: str
 ) -> None:
     asked: list[bytes] = []
 

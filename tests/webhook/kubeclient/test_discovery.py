@@ -32,17 +32,14 @@ async def asking(api: FakeApi) -> AsyncIterator[Asking]:
             yield found
 
 
-@pytest.mark.parametrize(
-    ("served", "found"),
-    [
-        ({"v1beta1", "v1alpha2"}, "v1beta1"),
-        ({"v1beta1"}, "v1beta1"),
-        ({"v1alpha2"}, "v1alpha2"),
-        ({"v1", "v1beta1"}, "v1"),
-        ({"v1alpha3"}, None),
-        (set(), None),
-    ],
-)
+@pytest.mark.parametrize(("served", "found"), [
+    ({"v1beta1", "v1alpha2"}, "v1beta1"),
+    ({"v1beta1"}, "v1beta1"),
+    ({"v1alpha2"}, "v1alpha2"),
+    ({"v1", "v1beta1"}, "v1"),
+    ({"v1alpha3"}, None),
+    (set(), None),
+])  # fmt: skip
 async def test_the_best_version_that_is_served_is_reported_once(
     api: FakeApi, served: set[str], found: str | None
 ) -> None:

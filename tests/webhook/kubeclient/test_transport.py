@@ -207,8 +207,7 @@ async def test_one_connection_serves_one_request_after_the_other() -> None:
 @pytest.mark.parametrize("verb", VERBS)
 @pytest.mark.parametrize("reset", [False, True])
 async def test_a_write_is_sent_once_when_the_server_closes_a_kept_connection_instead_of_answering(
-    verb: str,
-    reset: bool,  # noqa: FBT001
+    verb: str, reset: bool
 ) -> None:
     bodies: list[bytes] = []
 
@@ -380,10 +379,7 @@ async def test_a_port_without_a_listener_is_named() -> None:
 
 
 @pytest.mark.parametrize("proxy_speaks_tls", [False, True])
-async def test_a_proxy_opens_a_tunnel_for_tls(
-    pki: Path,
-    proxy_speaks_tls: bool,  # noqa: FBT001
-) -> None:
+async def test_a_proxy_opens_a_tunnel_for_tls(pki: Path, proxy_speaks_tls: bool) -> None:
     asked: list[bytes] = []
 
     async def server(visit: Visit) -> None:
@@ -427,17 +423,14 @@ async def passed(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> 
     writer.close()
 
 
-@pytest.mark.parametrize(
-    ("said", "expected"),
-    [
-        (b"HTTP/1.1 407 Proxy Authentication Required\r\n\r\n", "407 Proxy Authentication"),
-        (b"HTTP/1.1 502\r\n\r\n", "the proxy answers 502 .*to CONNECT"),
-        (b"nonsense\r\n\r\n", "connection"),
-        (b"", "connection"),
-        (b"HTTP/1.1 200 and no more\r\n\r\n", "connection"),
-        (b"x" * 40_000, "connection"),
-    ],
-)
+@pytest.mark.parametrize(("said", "expected"), [
+    (b"HTTP/1.1 407 Proxy Authentication Required\r\n\r\n", "407 Proxy Authentication"),
+    (b"HTTP/1.1 502\r\n\r\n", "the proxy answers 502 .*to CONNECT"),
+    (b"nonsense\r\n\r\n", "connection"),
+    (b"", "connection"),
+    (b"HTTP/1.1 200 and no more\r\n\r\n", "connection"),
+    (b"x" * 40_000, "connection"),
+])  # fmt: skip
 async def test_a_proxy_that_opens_no_tunnel_is_a_failure(said: bytes, expected: str) -> None:
     async with scripted(once(said)) as before:
         there = f"http://127.0.0.1:{before.port}"

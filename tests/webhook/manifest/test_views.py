@@ -21,27 +21,14 @@ def an_env(value: object) -> Object:
     return {"spec": {"headGroupSpec": {"template": {"spec": {"containers": containers}}}}}
 
 
-@pytest.mark.parametrize(
-    ("document", "message"),
-    [
-        (
-            {"metadata": {"namespace": 1}},
-            'metadata.namespace: 1 is an integer: quote it, as in "1"',
-        ),
-        ({"spec": {"rayVersion": 2.9}}, 'spec.rayVersion: 2.9 is a number: quote it, as in "2.9"'),
-        (
-            {"spec": {"workerGroupSpecs": [{"groupName": True}]}},
-            'spec.workerGroupSpecs[0].groupName: true is a boolean: quote it, as in "true"',
-        ),
-        (
-            an_env(1),
-            (
-                "spec.headGroupSpec.template.spec.containers[0].env[0].value: 1 is an integer: "
-                'quote it, as in "1"'
-            ),
-        ),
-    ],
-)
+@pytest.mark.parametrize(("document", "message"), [
+    ({"metadata": {"namespace": 1}}, 'metadata.namespace: 1 is an integer: quote it, as in "1"'),
+    ({"spec": {"rayVersion": 2.9}}, 'spec.rayVersion: 2.9 is a number: quote it, as in "2.9"'),
+    ({"spec": {"workerGroupSpecs": [{"groupName": True}]}},
+     'spec.workerGroupSpecs[0].groupName: true is a boolean: quote it, as in "true"'),
+    (an_env(1), ("spec.headGroupSpec.template.spec.containers[0].env[0].value: 1 is an integer: "
+     'quote it, as in "1"')),
+])  # fmt: skip
 def test_what_lacks_quotes_is_reported_with_its_field_and_what_to_write(
     document: Object, message: str
 ) -> None:

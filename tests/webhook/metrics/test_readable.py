@@ -56,8 +56,7 @@ def test_an_event_keeps_its_trace() -> None:
     ("wanted", "on_terminal"), [("auto", True), ("text", True), ("json", False)]
 )
 def test_lines_are_for_people_on_a_terminal_unless_json_is_asked_for(
-    wanted: Format,
-    on_terminal: bool,  # noqa: FBT001
+    wanted: Format, on_terminal: bool
 ) -> None:
     leader, follower = pty.openpty()
     try:

@@ -105,17 +105,14 @@ def test_the_users_terms_stay_first_and_everything_beside_them_stays() -> None:
     assert len(terms(pod, "podAntiAffinity")) == 3
 
 
-@pytest.mark.parametrize(
-    "affinity",
-    [
-        {},
-        None,
-        {"podAffinity": None},
-        {"podAffinity": {}},
-        {"podAntiAffinity": {REQUIRED: None}},
-        {"podAffinity": {REQUIRED: []}},
-    ],
-)
+@pytest.mark.parametrize("affinity", [
+    {},
+    None,
+    {"podAffinity": None},
+    {"podAffinity": {}},
+    {"podAntiAffinity": {REQUIRED: None}},
+    {"podAffinity": {REQUIRED: []}},
+])  # fmt: skip
 def test_an_affinity_that_says_nothing_is_filled(affinity: Object | None) -> None:
     pod = decide(a_host().spec(affinity=affinity), CLUSTER).pod
     assert (len(terms(pod, "podAffinity")), len(terms(pod, "podAntiAffinity"))) == (1, 2)

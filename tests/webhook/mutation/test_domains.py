@@ -91,14 +91,11 @@ def apart(decided: Decided) -> list[Any]:
     return terms
 
 
-@pytest.mark.parametrize(
-    ("scope", "head", "host", "single"),
-    [
-        ("cluster", f"c-all-{UID}", f"c-all-{UID}", f"c-all-{UID}"),
-        ("worker-group", None, f"c-worker-g-{UID}", f"c-worker-single-{UID}"),
-        ("replica", None, "c-worker-g-xh3hf", None),
-    ],
-)
+@pytest.mark.parametrize(("scope", "head", "host", "single"), [
+    ("cluster", f"c-all-{UID}", f"c-all-{UID}", f"c-all-{UID}"),
+    ("worker-group", None, f"c-worker-g-{UID}", f"c-worker-single-{UID}"),
+    ("replica", None, "c-worker-g-xh3hf", None),
+])  # fmt: skip
 def test_the_pods_of_a_unit_claim_a_channel_of_one_domain(
     scope: str, head: str | None, host: str, single: str | None
 ) -> None:

@@ -132,7 +132,7 @@ def test_a_host_with_more_chips_than_can_be_listed_is_refused_before_they_are() 
 
 
 @pytest.mark.parametrize("head", [True, False])
-def test_more_containers_than_can_be_given_variables_are_refused(head: bool) -> None:  # noqa: FBT001
+def test_more_containers_than_can_be_given_variables_are_refused(head: bool) -> None:
     pod = (a_pod().head() if head else a_pod().worker("g").gpu(8)).of("c")
     for number in range(3000):
         pod.container(f"c{number}")

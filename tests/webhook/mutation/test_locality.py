@@ -40,7 +40,7 @@ def override(pod: Object) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("head", [True, False])
-def test_the_first_container_of_heads_and_workers_knows_zone_and_region(*, head: bool) -> None:
+def test_the_first_container_of_heads_and_workers_knows_zone_and_region(head: bool) -> None:
     pod = a_worker().container("sidecar")
     decided = decide(pod.head() if head else pod, a_cluster("c").group("g"), ZONES)
     assert env_of(decided.pod)[names.RAY_NODE_ZONE] == ZONE

@@ -23,24 +23,14 @@ def a_host(replica: int) -> PodBuilder:
     return a_slice().topology("4x4", "tpu-v6e-slice").identity(replica, 1, "g-xh3hf")
 
 
-@pytest.mark.parametrize(
-    ("pod", "counts"),
-    [
-        (a_pod().worker("g").of("c").tpu(4), False),
-        (a_slice(""), False),
-        (a_slice().tpu(0), False),
-        (
-            a_pod()
-            .worker("g")
-            .of("c")
-            .tpu(4)
-            .env_from(names.MEGASCALE_NUM_SLICES, "metadata.annotations['slices']"),
-            True,
-        ),
-    ],
-    ids=["no number", "an empty number", "no chips", "a number from elsewhere"],
-)
-def test_only_chips_with_a_number_of_slices_make_a_job(pod: PodBuilder, *, counts: bool) -> None:
+@pytest.mark.parametrize(("pod", "counts"), [
+    (a_pod().worker("g").of("c").tpu(4), False),
+    (a_slice(""), False),
+    (a_slice().tpu(0), False),
+    (a_pod().worker("g").of("c").tpu(4).env_from(names.MEGASCALE_NUM_SLICES,
+     "metadata.annotations['slices']"), True),
+], ids=["no number", "an empty number", "no chips", "a number from elsewhere"])  # fmt: skip
+def test_only_chips_with_a_number_of_slices_make_a_job(pod: PodBuilder, counts: bool) -> None:
     env = env_of(decide(pod, CLUSTER).pod)
     assert env.keys() & MEGASCALE == (MEGASCALE if counts else set())
 
@@ -69,7 +59,7 @@ def test_a_number_of_slices_that_is_none_is_a_warning(digits: int) -> None:
 
 @pytest.mark.parametrize(("replicas", "warned"), [(2, True), (1, False)])
 def test_a_slice_set_by_hand_stays_with_a_warning_where_there_are_several_replicas(
-    replicas: int, *, warned: bool
+    replicas: int, warned: bool
 ) -> None:
     cluster = a_cluster("c").group("g", hosts=4, replicas=replicas)
     decided = decide(a_host(1).env(names.MEGASCALE_SLICE_ID, "0"), cluster)
@@ -130,14 +120,11 @@ def test_ids_that_the_templates_set_put_the_coordinator_where_slice_0_is() -> No
         assert env[names.MEGASCALE_COORDINATOR_ADDRESS] == "b-0-0.c-headless"
 
 
-@pytest.mark.parametrize(
-    ("first", "second", "text"),
-    [
-        (a_group(3), a_group(3), "3 slices, but groups a to b have 2 replicas in all"),
-        (a_group(3, "0"), a_group(3), "in all groups of the job, or in none"),
-        (a_group(3, "1"), a_group(3, "2"), "no group of the job has MEGASCALE_SLICE_ID 0"),
-    ],
-)
+@pytest.mark.parametrize(("first", "second", "text"), [
+    (a_group(3), a_group(3), "3 slices, but groups a to b have 2 replicas in all"),
+    (a_group(3, "0"), a_group(3), "in all groups of the job, or in none"),
+    (a_group(3, "1"), a_group(3, "2"), "no group of the job has MEGASCALE_SLICE_ID 0"),
+])  # fmt: skip
 def test_groups_that_make_up_no_job_together_get_a_warning_that_says_so(
     first: Object, second: Object, text: str
 ) -> None:

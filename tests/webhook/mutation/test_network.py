@@ -67,9 +67,7 @@ def test_hosts_that_others_must_reach_are_named_and_no_others(
 
 
 @pytest.mark.parametrize(("cluster", "warned"), [("c", False), ("c" * 40, True)])
-def test_a_full_name_that_the_kernel_cannot_have_is_a_warning(
-    cluster: str, *, warned: bool
-) -> None:
+def test_a_full_name_that_the_kernel_cannot_have_is_a_warning(cluster: str, warned: bool) -> None:
     pod = a_pod().worker("g").of(cluster).spec(setHostnameAsFQDN=True)
     decided = decide(pod, a_cluster(cluster).group("g", hosts=2))
     assert any("setHostnameAsFQDN" in text for text in decided.answer.warnings) == warned

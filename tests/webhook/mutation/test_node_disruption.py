@@ -24,16 +24,13 @@ def kept(pod: Object) -> dict[str, str]:
     return {key: annotations[key] for key in KEPT if key in annotations}
 
 
-@pytest.mark.parametrize(
-    ("scope", "head", "host"),
-    [
-        ("", {}, {}),
-        ("none", {}, {}),
-        ("heads", KEPT, {}),
-        ("replicas", {}, KEPT),
-        ("all", KEPT, KEPT),
-    ],
-)
+@pytest.mark.parametrize(("scope", "head", "host"), [
+    ("", {}, {}),
+    ("none", {}, {}),
+    ("heads", KEPT, {}),
+    ("replicas", {}, KEPT),
+    ("all", KEPT, KEPT),
+])  # fmt: skip
 def test_heads_and_hosts_of_replicas_are_kept_as_the_raycluster_says(
     scope: str, head: dict[str, str], host: dict[str, str]
 ) -> None:
@@ -56,7 +53,7 @@ def test_a_template_that_sets_one_of_them_is_not_changed(key: str) -> None:
 
 
 @pytest.mark.parametrize("annotated", [False, True])
-def test_a_head_whose_gcs_is_fault_tolerant_is_not_kept(*, annotated: bool) -> None:
+def test_a_head_whose_gcs_is_fault_tolerant_is_not_kept(annotated: bool) -> None:
     cluster = a_cluster_with("all")
     if annotated:
         cluster.annotated(names.ANNOTATION_FT_ENABLED, "true")

@@ -114,9 +114,7 @@ def patch(answer: Answer | str) -> list[Object]:
     st.booleans(),
 )
 def test_whatever_the_template_a_pod_gets_what_it_would_alone(
-    case: Case,
-    places: list[tuple[int, int, bool]],
-    assigned: bool,  # noqa: FBT001 - hypothesis gives it
+    case: Case, places: list[tuple[int, int, bool]], assigned: bool
 ) -> None:
     labels = case.pod["metadata"]["labels"]
     assume(labels[names.LABEL_NODE_TYPE] == names.NODE_TYPE_WORKER)

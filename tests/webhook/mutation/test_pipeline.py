@@ -41,10 +41,7 @@ def test_a_head_receives_something_by_the_annotations_that_say_so(annotation: st
 
 @settings(max_examples=100, suppress_health_check=[HealthCheck.too_slow])
 @given(cases(), st.booleans())
-def test_a_head_that_is_not_read_would_have_received_nothing(
-    case: Case,
-    zones: bool,  # noqa: FBT001
-) -> None:
+def test_a_head_that_is_not_read_would_have_received_nothing(case: Case, zones: bool) -> None:
     cluster_config = read_cluster_config(as_cluster(manifest(case.cluster)))
     policy = Policy(zones=zones)
     head = as_pod(manifest(case.pod))
@@ -53,7 +50,7 @@ def test_a_head_that_is_not_read_would_have_received_nothing(
 
 
 @pytest.mark.parametrize("asked", [False, True])
-def test_a_head_is_read_only_where_it_may_receive_something(*, asked: bool) -> None:
+def test_a_head_is_read_only_where_it_may_receive_something(asked: bool) -> None:
     cluster = a_cluster("c").group("g")
     if asked:
         cluster.annotated(names.ANNOTATION_SHARD_GROUP, "search")

@@ -378,7 +378,7 @@ def test_any_ray_pod_is_completed_exactly_once_or_refused_untouched(case: Case) 
 )
 @given(case=cases(), others=OTHERS, zones=st.booleans())
 def test_after_the_change_of_another_webhook_a_pod_is_completed_as_if_it_had_come_so(
-    case: Case, others: list[Callable[[Object], None]], *, zones: bool
+    case: Case, others: list[Callable[[Object], None]], zones: bool
 ) -> None:
     webhook = Webhook(case.cluster, policy=replace(DEFAULT_POLICY, zones=zones))
     pod = webhook.admit(copy.deepcopy(case.pod)).pod
@@ -428,7 +428,7 @@ def test_pods_of_one_template_get_identities_of_their_own_and_what_each_would_ge
     "indexed", [False, True], ids=["without identity labels", "with identity labels"]
 )
 @pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.yaml")), ids=lambda path: path.stem)
-def test_every_pod_of_every_example_is_completed_exactly(path: Path, *, indexed: bool) -> None:
+def test_every_pod_of_every_example_is_completed_exactly(path: Path, indexed: bool) -> None:
     for each in read_manifests([path]):
         cluster = as_cluster(each)
         known = {

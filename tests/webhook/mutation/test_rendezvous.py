@@ -42,23 +42,20 @@ def test_a_host_knows_its_rank_and_its_master() -> None:
     assert given(a_host(1, 1)) == RENDEZVOUS
 
 
-@pytest.mark.parametrize(
-    ("pod", "meets"),
-    [
-        (a_worker().gpu(1, "nvidia.com/gpu"), True),
-        (a_worker().gpu(1, "nvidia.com/mig-1g.5gb"), True),
-        (a_worker().gpu(1, "amd.com/gpu"), True),
-        (a_worker().gpu(1, "example.com/gpu"), True),
-        (a_worker().resource("nvidia.com/gpu", "1", "requests"), True),
-        (a_worker().gpu(0), False),
-        (a_worker().resource("cpu", "1").resource("memory", "1"), False),
-        (a_worker().resource("nvidia.com/gpu.count", "1"), False),
-        (a_worker().resource("vpc.amazonaws.com/efa", "1"), False),
-        (a_worker().resource("nvidia.com/gpumem", "1"), False),
-        (a_worker("single").gpu(8), False),
-    ],
-)
-def test_any_gpu_of_several_hosts_counts_and_nothing_else(pod: PodBuilder, *, meets: bool) -> None:
+@pytest.mark.parametrize(("pod", "meets"), [
+    (a_worker().gpu(1, "nvidia.com/gpu"), True),
+    (a_worker().gpu(1, "nvidia.com/mig-1g.5gb"), True),
+    (a_worker().gpu(1, "amd.com/gpu"), True),
+    (a_worker().gpu(1, "example.com/gpu"), True),
+    (a_worker().resource("nvidia.com/gpu", "1", "requests"), True),
+    (a_worker().gpu(0), False),
+    (a_worker().resource("cpu", "1").resource("memory", "1"), False),
+    (a_worker().resource("nvidia.com/gpu.count", "1"), False),
+    (a_worker().resource("vpc.amazonaws.com/efa", "1"), False),
+    (a_worker().resource("nvidia.com/gpumem", "1"), False),
+    (a_worker("single").gpu(8), False),
+])  # fmt: skip
+def test_any_gpu_of_several_hosts_counts_and_nothing_else(pod: PodBuilder, meets: bool) -> None:
     assert given(pod).keys() & RENDEZVOUS.keys() == (RENDEZVOUS.keys() if meets else set())
 
 
@@ -67,39 +64,17 @@ def test_the_variables_of_a_process_are_never_set(profiles: str) -> None:
     assert not profiled(profiles).keys() & NEVER
 
 
-@pytest.mark.parametrize(
-    ("profile", "expected"),
-    [
-        (
-            "torchrun",
-            {
-                names.PET_NNODES: "2",
-                names.PET_NODE_RANK: "1",
-                names.PET_NPROC_PER_NODE: "8",
-                names.PET_MASTER_ADDR: "g-0-0.c-headless.team.svc",
-                names.PET_MASTER_PORT: "29500",
-            },
-        ),
-        ("vllm", {names.VLLM_HOST_IP: "<status.podIP>"}),
-        (
-            "mnnvl",
-            {
-                names.NCCL_MNNVL_ENABLE: "1",
-                names.NCCL_CUMEM_ENABLE: "1",
-                names.NCCL_NVLS_ENABLE: "1",
-            },
-        ),
-        (
-            "efa",
-            {
-                names.FI_PROVIDER: "efa",
-                names.FI_EFA_USE_DEVICE_RDMA: "1",
-                names.FI_EFA_FORK_SAFE: "1",
-            },
-        ),
-        ("", {}),
-    ],
-)
+@pytest.mark.parametrize(("profile", "expected"), [
+    ("torchrun",
+     {names.PET_NNODES: "2", names.PET_NODE_RANK: "1", names.PET_NPROC_PER_NODE: "8",
+     names.PET_MASTER_ADDR: "g-0-0.c-headless.team.svc", names.PET_MASTER_PORT: "29500"}),
+    ("vllm", {names.VLLM_HOST_IP: "<status.podIP>"}),
+    ("mnnvl",
+     {names.NCCL_MNNVL_ENABLE: "1", names.NCCL_CUMEM_ENABLE: "1", names.NCCL_NVLS_ENABLE: "1"}),
+    ("efa",
+     {names.FI_PROVIDER: "efa", names.FI_EFA_USE_DEVICE_RDMA: "1", names.FI_EFA_FORK_SAFE: "1"}),
+    ("", {}),
+])  # fmt: skip
 def test_a_profile_adds_its_variables(profile: str, expected: dict[str, str]) -> None:
     env = profiled(profile)
     assert env.keys() >= RENDEZVOUS.keys()
@@ -115,7 +90,7 @@ def test_torchrun_meets_where_the_user_said() -> None:
 @pytest.mark.parametrize("placeholder", [False, True])
 @pytest.mark.parametrize("reference", [False, True])
 def test_torchrun_refers_to_a_master_whose_value_the_kubelet_knows(
-    *, placeholder: bool, reference: bool
+    placeholder: bool, reference: bool
 ) -> None:
     pod = a_host()
     if placeholder:
@@ -180,7 +155,7 @@ def test_neuron_meets_at_host_0_with_a_port_of_its_own(key: str, processes: str 
 
 
 @pytest.mark.parametrize(("claim", "counts"), [("gpu", True), ("my-gpus", True), ("roce", False)])
-def test_a_container_that_names_a_claim_of_gpus_asks_for_gpus(claim: str, *, counts: bool) -> None:
+def test_a_container_that_names_a_claim_of_gpus_asks_for_gpus(claim: str, counts: bool) -> None:
     pod = a_worker().build()
     pod["spec"]["resourceClaims"] = [{"name": claim, "resourceClaimTemplateName": "eight"}]
     pod["spec"]["containers"][0]["resources"] = {"claims": [{"name": claim}]}

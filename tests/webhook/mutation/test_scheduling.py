@@ -34,14 +34,11 @@ def group_of(decided: Decided) -> str | None:
     return found
 
 
-@pytest.mark.parametrize(
-    ("granularity", "head", "host", "single"),
-    [
-        ("cluster", "c-all", "c-all", "c-all"),
-        ("worker-group", "c-head", "c-worker-g", "c-worker-single"),
-        ("replica", None, "c-worker-g-xh3hf", None),
-    ],
-)
+@pytest.mark.parametrize(("granularity", "head", "host", "single"), [
+    ("cluster", "c-all", "c-all", "c-all"),
+    ("worker-group", "c-head", "c-worker-g", "c-worker-single"),
+    ("replica", None, "c-worker-g-xh3hf", None),
+])  # fmt: skip
 def test_each_granularity_names_its_pod_groups(
     granularity: str, head: str | None, host: str, single: str | None
 ) -> None:
@@ -63,17 +60,14 @@ def test_who_asks_for_nothing_gets_nothing() -> None:
     assert not decided.answer.warnings
 
 
-@pytest.mark.parametrize(
-    "cluster",
-    [
-        asking("cluster").labelled(names.LABEL_GANG, "true"),
-        asking("replica").labelled(names.LABEL_GANG, "true"),
-        asking("replica").labelled("volcano.sh/queue-name", "team"),
-        asking("cluster").spec(enableInTreeAutoscaling=True),
-        asking("everything"),
-        asking("replica").head(evictionResponders=RESPONDERS),
-    ],
-)
+@pytest.mark.parametrize("cluster", [
+    asking("cluster").labelled(names.LABEL_GANG, "true"),
+    asking("replica").labelled(names.LABEL_GANG, "true"),
+    asking("replica").labelled("volcano.sh/queue-name", "team"),
+    asking("cluster").spec(enableInTreeAutoscaling=True),
+    asking("everything"),
+    asking("replica").head(evictionResponders=RESPONDERS),
+])  # fmt: skip
 def test_a_cluster_that_cannot_have_its_gang_is_not_grouped_and_its_pods_say_why(
     cluster: ClusterBuilder,
 ) -> None:

@@ -23,16 +23,13 @@ def given(pod: PodBuilder, container: str = "ray-worker") -> dict[str, str]:
     return env_of(decide(pod, CLUSTER).pod, container)
 
 
-@pytest.mark.parametrize(
-    ("accelerator", "topology", "kind"),
-    [
-        ("tpu-v5-lite-podslice", "2x4", "v5litepod-8"),
-        ("tpu-v6e-slice", "2x4", "v6e-8"),
-        ("tpu-v5p-slice", "2x2x2", "v5p-16"),
-        ("tpu7x-standard-4t", "2x2x2", "tpu7x-16"),
-        ("tpu-v9-slice", "2x4", None),
-    ],
-)
+@pytest.mark.parametrize(("accelerator", "topology", "kind"), [
+    ("tpu-v5-lite-podslice", "2x4", "v5litepod-8"),
+    ("tpu-v6e-slice", "2x4", "v6e-8"),
+    ("tpu-v5p-slice", "2x2x2", "v5p-16"),
+    ("tpu7x-standard-4t", "2x2x2", "tpu7x-16"),
+    ("tpu-v9-slice", "2x4", None),
+])  # fmt: skip
 def test_each_generation_has_its_accelerator_type(
     accelerator: str, topology: str, kind: str | None
 ) -> None:
@@ -100,17 +97,14 @@ def test_every_container_and_init_container_gets_the_variables() -> None:
         assert env_of(decided.pod, container)[names.TPU_WORKER_ID] == "1"
 
 
-@pytest.mark.parametrize(
-    ("name", "placeholder", "value"),
-    [
-        (names.TPU_WORKER_ID, "0", "1"),
-        (names.TPU_WORKER_ID, "", "1"),
-        (names.TPU_WORKER_ID, None, "1"),
-        (names.TPU_WORKER_HOSTNAMES, "localhost", "g-0-0.c-headless,g-0-1.c-headless"),
-        (names.TPU_WORKER_HOSTNAMES, "", "g-0-0.c-headless,g-0-1.c-headless"),
-        (names.TPU_WORKER_HOSTNAMES, None, "g-0-0.c-headless,g-0-1.c-headless"),
-    ],
-)
+@pytest.mark.parametrize(("name", "placeholder", "value"), [
+    (names.TPU_WORKER_ID, "0", "1"),
+    (names.TPU_WORKER_ID, "", "1"),
+    (names.TPU_WORKER_ID, None, "1"),
+    (names.TPU_WORKER_HOSTNAMES, "localhost", "g-0-0.c-headless,g-0-1.c-headless"),
+    (names.TPU_WORKER_HOSTNAMES, "", "g-0-0.c-headless,g-0-1.c-headless"),
+    (names.TPU_WORKER_HOSTNAMES, None, "g-0-0.c-headless,g-0-1.c-headless"),
+])  # fmt: skip
 def test_a_placeholder_is_replaced_in_place(name: str, placeholder: str | None, value: str) -> None:
     decided = decide(
         a_host(0, 1).env("FIRST", "1").env(name, placeholder).env("LAST", "1"), CLUSTER
@@ -149,7 +143,7 @@ def test_an_identity_set_by_hand_stays_with_a_warning_that_names_variable_and_co
         (a_host().env(names.TPU_DEVICE_PLUGIN_ADDR, "mine"), False),
     ],
 )
-def test_only_a_value_that_cannot_be_right_is_a_warning(pod: PodBuilder, *, warned: bool) -> None:
+def test_only_a_value_that_cannot_be_right_is_a_warning(pod: PodBuilder, warned: bool) -> None:
     decided = decide(pod, CLUSTER)
     assert bool(decided.answer.warnings) == warned
     (own,) = pod.build()["spec"]["containers"][0]["env"]
@@ -204,7 +198,7 @@ def test_a_v7x_host_of_one_process_is_numbered_as_a_host() -> None:
 
 
 @pytest.mark.parametrize("warm_up", [False, True])
-def test_a_v7x_host_of_two_processes_numbers_each(*, warm_up: bool) -> None:
+def test_a_v7x_host_of_two_processes_numbers_each(warm_up: bool) -> None:
     built = a_v7x_host(3, 2, 2)
     pod = decide(built.init("warm-up").tpu(2) if warm_up else built, CLUSTER).pod
     first, second = env_of(pod), env_of(pod, "numa-1")

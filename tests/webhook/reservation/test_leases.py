@@ -95,13 +95,10 @@ async def test_a_write_that_is_refused_for_good_is_distinguished_from_one_of_unk
             await store.write(KEY, TABLE, "ray")
 
 
-@pytest.mark.parametrize(
-    ("key", "indices", "hosts", "advice"),
-    [
-        (KEY, 16, 2400, "of 16 replicas of group tpu .*: lower numOfHosts"),
-        (SHARDS, 2400, 1, "of shard group search .*: begin another shard group"),
-    ],
-)
+@pytest.mark.parametrize(("key", "indices", "hosts", "advice"), [
+    (KEY, 16, 2400, "of 16 replicas of group tpu .*: lower numOfHosts"),
+    (SHARDS, 2400, 1, "of shard group search .*: begin another shard group"),
+])  # fmt: skip
 async def test_a_table_that_is_too_large_for_a_lease_is_denied(
     key: TableKey, indices: int, hosts: int, advice: str
 ) -> None:
@@ -115,16 +112,11 @@ async def test_a_table_that_is_too_large_for_a_lease_is_denied(
 HOLDERS = {"0": "0123456789ab"}
 
 
-@pytest.mark.parametrize(
-    "edited",
-    [
-        *({}, {"entries": {"-1": {"name": "", "made": 1.5, "hosts": HOLDERS}}}),
-        *(
-            {"entries": {"0": {"name": "", "made": 1.5, "hosts": {host: "0123456789ab"}}}}
-            for host in ("-1", "9000000000")
-        ),
-    ],
-)
+@pytest.mark.parametrize("edited", [
+    *({}, {"entries": {"-1": {"name": "", "made": 1.5, "hosts": HOLDERS}}}),
+    *({"entries": {"0": {"name": "", "made": 1.5,
+     "hosts": {host: "0123456789ab"}}}} for host in ("-1", "9000000000")),
+])  # fmt: skip
 async def test_what_somebody_else_wrote_into_a_lease_is_not_used(edited: Object) -> None:
     async with stored() as (fake, store):
         await store.write(KEY, TABLE, "ray")

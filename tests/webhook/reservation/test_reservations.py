@@ -176,7 +176,7 @@ def test_a_retried_review_whose_place_another_pod_has_is_refused_and_its_entry_s
 
 @pytest.mark.parametrize("written", [True, False])
 def test_a_write_of_unknown_outcome_is_read_and_then_answered_or_repeated(
-    simulation: Simulation, *, written: bool
+    simulation: Simulation, written: bool
 ) -> None:
     lost = simulation.store.after if written else simulation.store.before
     lost[1] = UnknownOutcome("the response was lost")
@@ -341,7 +341,7 @@ def test_a_replica_that_lost_a_host_is_filled_after_a_live_list(
 
 @pytest.mark.parametrize(("index", "read"), [(1, False), (BLOCK, True)])
 def test_the_last_replica_of_several_tables_is_opened_after_a_live_list(
-    simulation: Simulation, index: int, *, read: bool
+    simulation: Simulation, index: int, read: bool
 ) -> None:
     for host in range(2):
         simulation.show(f"pod-{host}", HostIdentity(index, host, "g-x"))

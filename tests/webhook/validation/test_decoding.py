@@ -63,9 +63,7 @@ def test_numbers_of_every_kind_are_known(value: Json, path: str) -> None:
     ("1e99", False), ("1e-99", False), ("1e0000000000000000003", False),
     (10**12, False), (1.5, False), ("five", False), ("1Gie", False), ("e", False),
 ])  # fmt: skip
-def test_a_quantity_has_a_whole_exponent_of_at_most_two_digits(
-    amount: object, *, wrong: bool
-) -> None:
+def test_a_quantity_has_a_whole_exponent_of_at_most_two_digits(amount: object, wrong: bool) -> None:
     assert undecodable("RayCluster", with_amount(amount)) is wrong
 
 

@@ -18,7 +18,7 @@ RULE = "host-network-dns"
     ({"dnsPolicy": "ClusterFirstWithHostNet"}, True),
     ({"dnsPolicy": "ClusterFirst"}, True),
 ])  # fmt: skip
-def test_the_policy_of_a_worker_and_of_the_head(spec: Json, *, fine: bool) -> None:
+def test_the_policy_of_a_worker_and_of_the_head(spec: Json, fine: bool) -> None:
     at = "spec.workerGroupSpecs[0].template.spec.dnsPolicy"
     assert found(a_cluster().group().pod(**spec)) == (set() if fine else {(RULE, at)})
     head, at = a_cluster().head_pod(**spec).group(), "headGroupSpec.template.spec.dnsPolicy"

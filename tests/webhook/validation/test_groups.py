@@ -98,7 +98,7 @@ def test_an_underscore_that_kuberay_cuts_out_of_the_pods_name_is_fine() -> None:
     [(57, 2, 10, True), (58, 2, 10, False), (57, 11, 101, False), (57, 2, 1001, False)],
 )
 def test_a_multi_host_name_must_fit_with_the_largest_index_that_can_occur(
-    length: int, hosts: int, replicas: int, *, fits: bool
+    length: int, hosts: int, replicas: int, fits: bool
 ) -> None:
     expected = set() if fits else {("group-name-no-host-name", f"{GROUP}.groupName")}
     assert found(a_cluster().group("a" * length, hosts=hosts, maxReplicas=replicas)) == expected
@@ -128,17 +128,14 @@ def test_a_topology_that_cannot_be_read_is_reported_where_it_stands(topology: st
     assert {each for each, path in listed if path == TOPOLOGY} - {"pod-placement-invalid"} == {rule}
 
 
-@pytest.mark.parametrize(
-    ("first", "second", "hosts", "refused"),
-    [
-        ("TPU", "tpu", 2, True),
-        ("g" * 63 + "a", "g" * 63 + "b", 2, True),
-        ("g" * 56 + "a", "g" * 56 + "b", 2, False),
-        ("TPU", "tpu", 1, False),
-    ],
-)
+@pytest.mark.parametrize(("first", "second", "hosts", "refused"), [
+    ("TPU", "tpu", 2, True),
+    ("g" * 63 + "a", "g" * 63 + "b", 2, True),
+    ("g" * 56 + "a", "g" * 56 + "b", 2, False),
+    ("TPU", "tpu", 1, False),
+])  # fmt: skip
 def test_groups_whose_hosts_would_share_their_names_are_refused(
-    first: str, second: str, hosts: int, *, refused: bool
+    first: str, second: str, hosts: int, refused: bool
 ) -> None:
     cluster = a_cluster().group(first, hosts=hosts).group(second, hosts=hosts)
     assert ("group-host-names-duplicate" in rules(cluster)) == refused
@@ -161,7 +158,7 @@ def test_chips_count_over_all_containers() -> None:
     (4, {"restartPolicy": "Always"}, False),  # a sidecar adds its own
 ])  # fmt: skip
 def test_the_chips_of_an_init_container_count_if_it_needs_more_or_stays(
-    chips: int, fields: Json, *, fits: bool
+    chips: int, fields: Json, fits: bool
 ) -> None:
     cluster = a_cluster().group(hosts=2).tpu("2x4", 4)
     cluster.init(resources={"limits": {"google.com/tpu": chips}}, **fields)
@@ -189,7 +186,7 @@ def test_an_identity_in_an_init_container_is_wrong_too() -> None:
 
 @pytest.mark.parametrize(("hosts", "warned"), [(1, False), (4, True)])
 def test_a_host_name_in_the_template_of_several_hosts_is_found_before_the_pods_are(
-    hosts: int, *, warned: bool
+    hosts: int, warned: bool
 ) -> None:
     cluster = a_cluster().group(hosts=hosts).pod(hostname="mine")
     assert found(cluster) == ({("identity-by-hand", f"{POD}.hostname")} if warned else set())
@@ -208,7 +205,6 @@ def test_another_number_of_hosts_in_the_template_is_wrong_in_every_kind(
     number: str,
     profiles: str,
     name: str,
-    *,
     warned: bool,
 ) -> None:
     cluster = a_cluster().group(hosts=hosts).device("nvidia.com/gpu", 8).env(name, number)
@@ -274,7 +270,7 @@ def test_a_list_with_the_right_name_of_an_accelerator_is_not_reported(
     (2, 8, "none", False),
 ])  # fmt: skip
 def test_the_head_is_no_host_of_a_rendezvous(
-    hosts: int, head: int, profiles: str, *, warned: bool
+    hosts: int, head: int, profiles: str, warned: bool
 ) -> None:
     cluster = a_cluster().group(hosts=hosts).device("nvidia.com/gpu", 8)
     cluster.head_container(resources={"limits": {"nvidia.com/gpu": head}})
@@ -290,7 +286,7 @@ def test_the_head_is_no_host_of_a_rendezvous(
     {"resources": {"GPU": "0"}},
 ])  # fmt: skip
 @pytest.mark.parametrize("is_head", [True, False])
-def test_no_job_runs_where_ray_offers_no_gpus(fields: Json, *, is_head: bool) -> None:
+def test_no_job_runs_where_ray_offers_no_gpus(fields: Json, is_head: bool) -> None:
     cluster = a_cluster().group(hosts=2, **({} if is_head else fields))
     cluster.device("nvidia.com/gpu", 8)
     cluster.head_container(resources={"limits": {"nvidia.com/gpu": 8}})
@@ -321,7 +317,7 @@ def test_single_host_slices_need_the_headless_service_that_a_multi_host_group_br
 @pytest.mark.parametrize(
     ("value", "expected"), [("3", True), ("x", True), ("2", False), ("", False)]
 )
-def test_the_number_of_slices_is_the_number_of_replicas(value: str, *, expected: bool) -> None:
+def test_the_number_of_slices_is_the_number_of_replicas(value: str, expected: bool) -> None:
     cluster = (
         a_cluster().group(hosts=4, replicas=2).tpu("4x4", 4).env("MEGASCALE_NUM_SLICES", value)
     )
@@ -367,7 +363,7 @@ def test_no_template_has_a_label_that_pods_get_from_kuberay_or_the_webhook(
 @pytest.mark.parametrize("label", LABELS_OF_PODS)
 @pytest.mark.parametrize("cron", [False, True])
 @pytest.mark.parametrize("mode", ["K8sJobMode", "HTTPMode"])
-def test_no_template_of_a_submitter_has_one(label: str, mode: str, *, cron: bool) -> None:
+def test_no_template_of_a_submitter_has_one(label: str, mode: str, cron: bool) -> None:
     template = {
         "metadata": {"labels": {label: "x"}},
         "spec": {"containers": [{"name": "c", "image": "i"}], "restartPolicy": "Never"},
@@ -379,14 +375,11 @@ def test_no_template_of_a_submitter_has_one(label: str, mode: str, *, cron: bool
     assert ("identity-label-in-template", place) in found(built)
 
 
-@pytest.mark.parametrize(
-    ("written", "suggested"),
-    [
-        ("num_cpus", "num-cpus"),
-        ("--num-gpus", "num-gpus"),
-        ("objectstore-memory", "object-store-memory"),
-    ],
-)
+@pytest.mark.parametrize(("written", "suggested"), [
+    ("num_cpus", "num-cpus"),
+    ("--num-gpus", "num-gpus"),
+    ("objectstore-memory", "object-store-memory"),
+])  # fmt: skip
 def test_a_misspelt_start_parameter_comes_with_the_closest_known_one(
     written: str, suggested: str
 ) -> None:
@@ -424,7 +417,7 @@ def test_a_tpu_group_that_a_pool_or_class_chooses_is_only_warned(
     ("resources", '{\\"x\\":1}', True),
     ("temp-dir", "/ray", True),
 ])  # fmt: skip
-def test_values_that_end_ray_start_are_found(name: str, text: str, *, fine: bool) -> None:
+def test_values_that_end_ray_start_are_found(name: str, text: str, fine: bool) -> None:
     cluster = a_cluster().group(rayStartParams={name: text})
     path = f"spec.workerGroupSpecs[0].rayStartParams[{name}]"
     assert found(cluster) == (set() if fine else {("ray-start-value-invalid", path)})
@@ -461,7 +454,7 @@ def test_kuberay_has_to_reach_the_dashboard_of_what_it_submits_to(host: str) -> 
 @pytest.mark.parametrize(
     ("text", "fine"), [("two", False), ("2", False), ("v2.55.1", True), ("2.55", True), ("", True)]
 )
-def test_a_ray_version_is_a_version(text: str, *, fine: bool) -> None:
+def test_a_ray_version_is_a_version(text: str, fine: bool) -> None:
     cluster = a_cluster().spec(rayVersion=text).group()
     assert found(cluster) == (set() if fine else {("ray-version-unreadable", "spec.rayVersion")})
 
@@ -471,7 +464,7 @@ def test_a_ray_version_is_a_version(text: str, *, fine: bool) -> None:
     ({"replicas": None, "minReplicas": 2}, False), ({"replicas": 2, "minReplicas": 2}, False),
     ({"replicas": 0, "minReplicas": 2, "suspend": True}, False),
 ])  # fmt: skip
-def test_replicas_of_0_below_the_minimum_are_reported_in_files(scale: Json, raised: bool) -> None:  # noqa: FBT001
+def test_replicas_of_0_below_the_minimum_are_reported_in_files(scale: Json, raised: bool) -> None:
     value = a_cluster().group(**scale).build()
     assert rules(value) == set()
     listed = {each.rule for each in check_file("RayCluster", value)} - {"feature-gate-off"}

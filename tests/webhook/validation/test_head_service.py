@@ -56,7 +56,7 @@ def test_ports_of_the_head_service_count_for_the_dashboard() -> None:
     (["dashboard", "server"], None, False),
 ])  # fmt: skip
 def test_a_service_needs_a_port_named_serve(
-    names: list[str], kuberay: tuple[int, int] | None, *, fine: bool
+    names: list[str], kuberay: tuple[int, int] | None, fine: bool
 ) -> None:
     settings = RuleSettings(kuberay=kuberay)
     cluster = with_ports(
@@ -144,7 +144,7 @@ def test_a_port_that_kuberay_does_not_check_is_not_reported() -> None:
     ("proxy_location: EveryNode", True, ""), ("http_options: {host: 127.0.0.1}", False, "host"),
     ("http_options: {host: '::'}", False, ""),
 ])  # fmt: skip
-def test_a_service_reaches_the_proxies(config: str, path: str, *, exclude: bool) -> None:
+def test_a_service_reaches_the_proxies(config: str, path: str, exclude: bool) -> None:
     service = a_service().spec(
         serveConfigV2=f"{{{config}, {APPLICATIONS}}}", excludeHeadPodFromServeSvc=exclude
     )

@@ -66,7 +66,7 @@ def test_a_schedule_that_kuberay_does_not_read(schedule: str) -> None:
     ("zone", "fine"),
     [("Europe/Berlin", True), ("UTC", True), ("Local", True), ("Mars/Base", False), ("", False)],
 )
-def test_time_zones_are_those_of_the_settings(zone: str, *, fine: bool) -> None:
+def test_time_zones_are_those_of_the_settings(zone: str, fine: bool) -> None:
     settings = RuleSettings(time_zones=frozenset({"Europe/Berlin"}))
     assert found(a_cron_job().spec(timeZone=zone), settings) == (
         set() if fine else {("cron-time-zone-invalid", "spec.timeZone")}
@@ -104,7 +104,7 @@ def test_the_submitters_pod_has_a_container_where_there_is_such_a_pod(template: 
     ("0", False), ("0s", False), ("-5m", False), ("-1", False), ("5 m", False), ("5", True),
     ("m", False), ("1d", False),
 ])  # fmt: skip
-def test_a_timeout_as_go_reads_it(text: str, *, fine: bool) -> None:
+def test_a_timeout_as_go_reads_it(text: str, fine: bool) -> None:
     service = a_service().annotation("ray.io/initializing-timeout", text)
     assert bool(found(service)) is not fine
 
@@ -162,26 +162,23 @@ def test_a_job_has_an_entrypoint_unless_something_else_submits_it(entrypoint: st
     ('{"a": "1"}', False), ('{"a": true}', False), ('{"a": 1', False), ("[1]", False),
     ("[" * 4000, False),
 ])  # fmt: skip
-def test_resources_of_the_entrypoint_are_a_json_map_of_numbers(text: str, *, fine: bool) -> None:
+def test_resources_of_the_entrypoint_are_a_json_map_of_numbers(text: str, fine: bool) -> None:
     wrong = {("job-entrypoint-resources-unreadable", "spec.entrypointResources")}
     cluster = a_cluster().group(resources={"Custom_1": "1", "Custom_2": "6"})
     assert found(a_job(cluster).spec(entrypointResources=text)) == (set() if fine else wrong)
 
 
-@pytest.mark.parametrize(
-    ("text", "wrong"),
-    [
-        ("pip: [torch]\nenv_vars: {A: '1'}", set()),
-        ("conda: {dependencies: [pip]}", set()),
-        ("container: {image: a}\npy_executable: uv run", set()),
-        ("pip: [a]\nuv: [b]", {("job-runtime-env-value-invalid", "uv")}),
-        ("env_vars: [A=1]", {("job-runtime-env-value-invalid", "env_vars")}),
-        ("env_vars: {A: true}", {("job-runtime-env-value-invalid", "env_vars[A]")}),
-        ("env_vars: {A: }", {("job-runtime-env-value-invalid", "env_vars[A]")}),
-        ("envVars: {A: '1'}", {("job-runtime-env-key-unknown", "envVars")}),
-        ("workingDir: s3://a/b.zip", {("job-runtime-env-key-unknown", "workingDir")}),
-    ],
-)
+@pytest.mark.parametrize(("text", "wrong"), [
+    ("pip: [torch]\nenv_vars: {A: '1'}", set()),
+    ("conda: {dependencies: [pip]}", set()),
+    ("container: {image: a}\npy_executable: uv run", set()),
+    ("pip: [a]\nuv: [b]", {("job-runtime-env-value-invalid", "uv")}),
+    ("env_vars: [A=1]", {("job-runtime-env-value-invalid", "env_vars")}),
+    ("env_vars: {A: true}", {("job-runtime-env-value-invalid", "env_vars[A]")}),
+    ("env_vars: {A: }", {("job-runtime-env-value-invalid", "env_vars[A]")}),
+    ("envVars: {A: '1'}", {("job-runtime-env-key-unknown", "envVars")}),
+    ("workingDir: s3://a/b.zip", {("job-runtime-env-key-unknown", "workingDir")}),
+])  # fmt: skip
 def test_a_runtime_environment_has_keys_and_values_of_ray(
     text: str, wrong: set[tuple[str, str]]
 ) -> None:

@@ -42,7 +42,7 @@ AZURE_BY_URL = {"STORAGE_BACKEND": "azureblob", "AZURE_STORAGE_ACCOUNT_URL": "u"
     ({}, False),
     ({"STORAGE_BACKEND": ""}, False),
 ])  # fmt: skip
-def test_a_storage_needs_its_variables(env: dict[str, str], *, complete: bool) -> None:
+def test_a_storage_needs_its_variables(env: dict[str, str], complete: bool) -> None:
     wrong = {("history-storage-incomplete", f"{COLLECTOR}.env")}
     assert found(a_cluster_with_history(**env), ON) == (set() if complete else wrong)
 
@@ -136,20 +136,17 @@ def test_tls_by_hand_is_found_in_head_workers_and_autoscaler() -> None:
     assert found(cluster.spec(tlsOptions={"enabled": False}), ON) == set()
 
 
-@pytest.mark.parametrize(
-    ("version", "options", "path"),
-    [
-        ("2.52.0", {"mode": "token"}, None),
-        ("v2.52", {"mode": "token"}, None),
-        ("2.51.9", {"mode": "token"}, "spec.rayVersion"),
-        ("latest", {"mode": "token"}, "spec.rayVersion"),
-        ("2", {"mode": "token"}, "spec.rayVersion"),
-        ("2.54.0", {"mode": "token", "enableK8sTokenAuth": True}, "spec.rayVersion"),
-        ("2.55.0", {"mode": "token", "enableK8sTokenAuth": True}, None),
-        ("2.55.0", {"enableK8sTokenAuth": True}, "spec.authOptions.mode"),
-        ("2.10.0", {"mode": "disabled"}, None),
-    ],
-)
+@pytest.mark.parametrize(("version", "options", "path"), [
+    ("2.52.0", {"mode": "token"}, None),
+    ("v2.52", {"mode": "token"}, None),
+    ("2.51.9", {"mode": "token"}, "spec.rayVersion"),
+    ("latest", {"mode": "token"}, "spec.rayVersion"),
+    ("2", {"mode": "token"}, "spec.rayVersion"),
+    ("2.54.0", {"mode": "token", "enableK8sTokenAuth": True}, "spec.rayVersion"),
+    ("2.55.0", {"mode": "token", "enableK8sTokenAuth": True}, None),
+    ("2.55.0", {"enableK8sTokenAuth": True}, "spec.authOptions.mode"),
+    ("2.10.0", {"mode": "disabled"}, None),
+])  # fmt: skip
 def test_authentication_needs_its_ray_release(
     version: str, options: dict[str, object], path: str | None
 ) -> None:

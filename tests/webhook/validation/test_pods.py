@@ -36,181 +36,104 @@ def in_container(**fields: object) -> set[tuple[str, str]]:
     return found(a_cluster().group().container(**fields))
 
 
-@pytest.mark.parametrize(
-    ("fields", "rule", "at"),
-    [
-        ({"dnsPolicy": "clusterFirst"}, "value-unknown", "dnsPolicy"),
-        ({"preemptionPolicy": "never"}, "value-unknown", "preemptionPolicy"),
-        ({"os": {"name": "Linux"}}, "value-unknown", "os.name"),
-        ({"tolerations": [{"operator": "exists"}]}, "placement-invalid", "tolerations[0].operator"),
-        ({"tolerations": [{"key": "a", "effect": "x"}]}, "value-unknown", "tolerations[0].effect"),
-        (
-            {"tolerations": [{"key": "a", "tolerationSeconds": 5}]},
-            "placement-invalid",
-            "tolerations[0].effect",
-        ),
-        ({"nodeSelector": {"a b": "c"}}, "placement-invalid", "nodeSelector[a b]"),
-        ({"nodeSelector": {"a": "b c"}}, "placement-invalid", "nodeSelector[a]"),
-        (
-            {"affinity": {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": []}}}},
-            "placement-invalid",
-            f"affinity.nodeAffinity.{REQUIRED}.nodeSelectorTerms",
-        ),
-        (
-            {"affinity": {"podAffinity": {REQUIRED: [{"topologyKey": ""}]}}},
-            "placement-invalid",
-            f"affinity.podAffinity.{REQUIRED}[0].topologyKey",
-        ),
-        (
-            {
-                "affinity": {
-                    "podAntiAffinity": {
-                        PREFERRED: [{"weight": 101, "podAffinityTerm": {"topologyKey": "zone"}}]
-                    }
-                }
-            },
-            "placement-invalid",
-            f"affinity.podAntiAffinity.{PREFERRED}[0].weight",
-        ),
-        (
-            {"topologySpreadConstraints": [{**SPREAD, "maxSkew": 0}]},
-            "placement-invalid",
-            "topologySpreadConstraints[0].maxSkew",
-        ),
-        ({"schedulingGates": [{"name": "a b"}]}, "placement-invalid", "schedulingGates[0].name"),
-        ({"serviceAccountName": "$KSA_NAME"}, "name-invalid", "serviceAccountName"),
-        ({"priorityClassName": "High"}, "name-invalid", "priorityClassName"),
-        ({"runtimeClassName": ""}, "name-invalid", "runtimeClassName"),
-        ({"hostname": "a.b"}, "name-invalid", "hostname"),
-        ({"subdomain": "My.Service"}, "name-invalid", "subdomain"),
-        ({"hostAliases": [{"ip": "1.2.3"}]}, "name-invalid", "hostAliases[0].ip"),
-        ({"dnsPolicy": "None"}, "name-invalid", "dnsConfig"),
-        ({"activeDeadlineSeconds": 0}, "lifecycle-invalid", "activeDeadlineSeconds"),
-        ({"volumes": [{"name": "A", "emptyDir": {}}]}, "volume-invalid", "volumes[0].name"),
-        (
-            {"volumes": [{"name": "a", "emptyDir": {}, "secret": {"secretName": "s"}}]},
-            "volume-invalid",
-            "volumes[0].secret",
-        ),
-        (
-            {"volumes": [{"name": "a", "emptyDir": {}}, {"name": "a", "emptyDir": {}}]},
-            "volume-invalid",
-            "volumes[1].name",
-        ),
-        (
-            {"volumes": [{"name": "a", "hostPath": {"path": "/a", "type": "directory"}}]},
-            "value-unknown",
-            "volumes[0].hostPath.type",
-        ),
-        (
-            {"volumes": [{"name": "a", "emptyDir": {"sizeLimit": "-1Gi"}}]},
-            "volume-invalid",
-            "volumes[0].emptyDir.sizeLimit",
-        ),
-        ({"securityContext": {"fsGroup": -1}}, "security-invalid", "securityContext.fsGroup"),
-        (
-            {"securityContext": {"seccompProfile": {"type": "Localhost"}}},
-            "security-invalid",
-            "securityContext.seccompProfile.localhostProfile",
-        ),
-        ({"hostUsers": False, "hostPID": True}, "security-invalid", "hostPID"),
-        ({"overhead": {"cpu": "-1"}}, "quantity-invalid", "overhead[cpu]"),
-    ],
-)
+@pytest.mark.parametrize(("fields", "rule", "at"), [
+    ({"dnsPolicy": "clusterFirst"}, "value-unknown", "dnsPolicy"),
+    ({"preemptionPolicy": "never"}, "value-unknown", "preemptionPolicy"),
+    ({"os": {"name": "Linux"}}, "value-unknown", "os.name"),
+    ({"tolerations": [{"operator": "exists"}]}, "placement-invalid", "tolerations[0].operator"),
+    ({"tolerations": [{"key": "a", "effect": "x"}]}, "value-unknown", "tolerations[0].effect"),
+    ({"tolerations": [{"key": "a", "tolerationSeconds": 5}]}, "placement-invalid",
+     "tolerations[0].effect"),
+    ({"nodeSelector": {"a b": "c"}}, "placement-invalid", "nodeSelector[a b]"),
+    ({"nodeSelector": {"a": "b c"}}, "placement-invalid", "nodeSelector[a]"),
+    ({"affinity": {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": []}}}}, "placement-invalid",
+     f"affinity.nodeAffinity.{REQUIRED}.nodeSelectorTerms"),
+    ({"affinity": {"podAffinity": {REQUIRED: [{"topologyKey": ""}]}}}, "placement-invalid",
+     f"affinity.podAffinity.{REQUIRED}[0].topologyKey"),
+    ({"affinity": {"podAntiAffinity": {PREFERRED: [{"weight": 101,
+     "podAffinityTerm": {"topologyKey": "zone"}}]}}}, "placement-invalid",
+     f"affinity.podAntiAffinity.{PREFERRED}[0].weight"),
+    ({"topologySpreadConstraints": [{**SPREAD, "maxSkew": 0}]}, "placement-invalid",
+     "topologySpreadConstraints[0].maxSkew"),
+    ({"schedulingGates": [{"name": "a b"}]}, "placement-invalid", "schedulingGates[0].name"),
+    ({"serviceAccountName": "$KSA_NAME"}, "name-invalid", "serviceAccountName"),
+    ({"priorityClassName": "High"}, "name-invalid", "priorityClassName"),
+    ({"runtimeClassName": ""}, "name-invalid", "runtimeClassName"),
+    ({"hostname": "a.b"}, "name-invalid", "hostname"),
+    ({"subdomain": "My.Service"}, "name-invalid", "subdomain"),
+    ({"hostAliases": [{"ip": "1.2.3"}]}, "name-invalid", "hostAliases[0].ip"),
+    ({"dnsPolicy": "None"}, "name-invalid", "dnsConfig"),
+    ({"activeDeadlineSeconds": 0}, "lifecycle-invalid", "activeDeadlineSeconds"),
+    ({"volumes": [{"name": "A", "emptyDir": {}}]}, "volume-invalid", "volumes[0].name"),
+    ({"volumes": [{"name": "a", "emptyDir": {}, "secret": {"secretName": "s"}}]}, "volume-invalid",
+     "volumes[0].secret"),
+    ({"volumes": [{"name": "a", "emptyDir": {}}, {"name": "a", "emptyDir": {}}]}, "volume-invalid",
+     "volumes[1].name"),
+    ({"volumes": [{"name": "a", "hostPath": {"path": "/a", "type": "directory"}}]}, "value-unknown",
+     "volumes[0].hostPath.type"),
+    ({"volumes": [{"name": "a", "emptyDir": {"sizeLimit": "-1Gi"}}]}, "volume-invalid",
+     "volumes[0].emptyDir.sizeLimit"),
+    ({"securityContext": {"fsGroup": -1}}, "security-invalid", "securityContext.fsGroup"),
+    ({"securityContext": {"seccompProfile": {"type": "Localhost"}}}, "security-invalid",
+     "securityContext.seccompProfile.localhostProfile"),
+    ({"hostUsers": False, "hostPID": True}, "security-invalid", "hostPID"),
+    ({"overhead": {"cpu": "-1"}}, "quantity-invalid", "overhead[cpu]"),
+])  # fmt: skip
 def test_what_is_wrong_with_a_pod_is_found_where_it_stands(
     fields: Json, rule: str, at: str
 ) -> None:
     assert in_pod(**fields) == {(f"pod-{rule}", f"{POD}.{at}")}
 
 
-@pytest.mark.parametrize(
-    ("fields", "rule", "at"),
-    [
-        ({"imagePullPolicy": "always"}, "value-unknown", "imagePullPolicy"),
-        ({"image": ""}, "image-invalid", "image"),
-        ({"image": "ray:1 "}, "image-invalid", "image"),
-        ({"name": "Ray"}, "name-invalid", "name"),
-        (
-            {"resources": {"limits": {"cpu": 1}, "requests": {"cpu": 2}}},
-            "limit-invalid",
-            "resources.requests[cpu]",
-        ),
-        (
-            {"resources": {"requests": {"vpc.amazonaws.com/efa": 1}}},
-            "limit-invalid",
-            "resources.requests[vpc.amazonaws.com/efa]",
-        ),
-        (
-            {"resources": {"limits": {"rdma/hca": 2}, "requests": {"rdma/hca": 1}}},
-            "limit-invalid",
-            "resources.requests[rdma/hca]",
-        ),
-        ({"resources": {"limits": {"habana.ai/gaudi": "0.5"}}}, "quantity-invalid",
-         "resources.limits[habana.ai/gaudi]"),
-        ({"resources": {"limits": {"memori": "1Gi"}}}, "quantity-invalid",
-         "resources.limits[memori]"),
-        ({"resources": {"limits": {"kubernetes.io/a b": 1}}}, "quantity-invalid",
-         "resources.limits[kubernetes.io/a b]"),
-        ({"resources": {"limits": {"memory": "-1Gi"}}}, "quantity-invalid",
-         "resources.limits[memory]"),
-        ({"resources": {"limits": {"hugepages-2Mi": "4Mi"}}}, "limit-invalid", "resources"),
-        ({"resources": {"limits": {"cpu": 1, "hugepages-2Mi": "3Mi"}}}, "quantity-invalid",
-         "resources.limits[hugepages-2Mi]"),
-        ({"resources": {"claims": [{"name": "gpu"}]}}, "quantity-invalid",
-         "resources.claims[0].name"),
-        ({"env": [{"name": ""}]}, "variable-invalid", "env[0].name"),
-        ({"env": [{"name": "A=B", "value": "c"}]}, "variable-invalid", "env[0].name"),
-        ({"env": [{"name": "A", "valueFrom": {}}]}, "variable-invalid", "env[0].valueFrom"),
-        (
-            {
-                "env": [
-                    {
-                        "name": "A",
-                        "value": "b",
-                        "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}},
-                    }
-                ]
-            },
-            "variable-invalid",
-            "env[0].valueFrom",
-        ),
-        ({"env": [{"name": "A", "valueFrom": {"secretKeyRef": {"name": "$S", "key": "k"}}}]},
-         "variable-invalid", "env[0].valueFrom.secretKeyRef.name"),
-        ({"envFrom": [{}]}, "variable-invalid", "envFrom[0]"),
-        ({"ports": [{"containerPort": 0}]}, "port-invalid", "ports[0].containerPort"),
-        ({"ports": [{"containerPort": 80, "name": "a" * 16}]}, "port-invalid", "ports[0].name"),
-        ({"ports": [{"containerPort": 80, "protocol": "tcp"}]}, "value-unknown",
-         "ports[0].protocol"),
-        (
-            {"ports": [{"containerPort": 1, "name": "a"}, {"containerPort": 2, "name": "a"}]},
-            "port-invalid",
-            "ports[1].name",
-        ),
-        (
-            {"ports": [{"containerPort": 1, "hostPort": 9}, {"containerPort": 2, "hostPort": 9}]},
-            "port-invalid",
-            "ports[1]",
-        ),
-        ({"livenessProbe": {}}, "probe-invalid", "livenessProbe"),
-        ({"readinessProbe": {"tcpSocket": {"port": 0}}}, "probe-invalid",
-         "readinessProbe.tcpSocket.port"),
-        (
-            {"startupProbe": {"tcpSocket": {"port": 1}, "exec": {"command": ["a"]}}},
-            "probe-invalid",
-            "startupProbe",
-        ),
-        ({"lifecycle": {"preStop": {}}}, "lifecycle-invalid", "lifecycle.preStop"),
-        ({"lifecycle": {"preStop": {"sleep": {"seconds": 31}}}}, "lifecycle-invalid",
-         "lifecycle.preStop.sleep.seconds"),
-        ({"volumeMounts": [{"name": "x", "mountPath": "/x"}]}, "mount-invalid",
-         "volumeMounts[0].name"),
-        (
-            {"securityContext": {"privileged": True, "allowPrivilegeEscalation": False}},
-            "security-invalid",
-            "securityContext",
-        ),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("fields", "rule", "at"), [
+    ({"imagePullPolicy": "always"}, "value-unknown", "imagePullPolicy"),
+    ({"image": ""}, "image-invalid", "image"),
+    ({"image": "ray:1 "}, "image-invalid", "image"),
+    ({"name": "Ray"}, "name-invalid", "name"),
+    ({"resources": {"limits": {"cpu": 1}, "requests": {"cpu": 2}}}, "limit-invalid",
+     "resources.requests[cpu]"),
+    ({"resources": {"requests": {"vpc.amazonaws.com/efa": 1}}}, "limit-invalid",
+     "resources.requests[vpc.amazonaws.com/efa]"),
+    ({"resources": {"limits": {"rdma/hca": 2}, "requests": {"rdma/hca": 1}}}, "limit-invalid",
+     "resources.requests[rdma/hca]"),
+    ({"resources": {"limits": {"habana.ai/gaudi": "0.5"}}}, "quantity-invalid",
+     "resources.limits[habana.ai/gaudi]"),
+    ({"resources": {"limits": {"memori": "1Gi"}}}, "quantity-invalid", "resources.limits[memori]"),
+    ({"resources": {"limits": {"kubernetes.io/a b": 1}}}, "quantity-invalid",
+     "resources.limits[kubernetes.io/a b]"),
+    ({"resources": {"limits": {"memory": "-1Gi"}}}, "quantity-invalid", "resources.limits[memory]"),
+    ({"resources": {"limits": {"hugepages-2Mi": "4Mi"}}}, "limit-invalid", "resources"),
+    ({"resources": {"limits": {"cpu": 1, "hugepages-2Mi": "3Mi"}}}, "quantity-invalid",
+     "resources.limits[hugepages-2Mi]"),
+    ({"resources": {"claims": [{"name": "gpu"}]}}, "quantity-invalid", "resources.claims[0].name"),
+    ({"env": [{"name": ""}]}, "variable-invalid", "env[0].name"),
+    ({"env": [{"name": "A=B", "value": "c"}]}, "variable-invalid", "env[0].name"),
+    ({"env": [{"name": "A", "valueFrom": {}}]}, "variable-invalid", "env[0].valueFrom"),
+    ({"env": [{"name": "A", "value": "b",
+     "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}]}, "variable-invalid",
+     "env[0].valueFrom"),
+    ({"env": [{"name": "A", "valueFrom": {"secretKeyRef": {"name": "$S", "key": "k"}}}]},
+     "variable-invalid", "env[0].valueFrom.secretKeyRef.name"),
+    ({"envFrom": [{}]}, "variable-invalid", "envFrom[0]"),
+    ({"ports": [{"containerPort": 0}]}, "port-invalid", "ports[0].containerPort"),
+    ({"ports": [{"containerPort": 80, "name": "a" * 16}]}, "port-invalid", "ports[0].name"),
+    ({"ports": [{"containerPort": 80, "protocol": "tcp"}]}, "value-unknown", "ports[0].protocol"),
+    ({"ports": [{"containerPort": 1, "name": "a"}, {"containerPort": 2, "name": "a"}]},
+     "port-invalid", "ports[1].name"),
+    ({"ports": [{"containerPort": 1, "hostPort": 9}, {"containerPort": 2, "hostPort": 9}]},
+     "port-invalid", "ports[1]"),
+    ({"livenessProbe": {}}, "probe-invalid", "livenessProbe"),
+    ({"readinessProbe": {"tcpSocket": {"port": 0}}}, "probe-invalid",
+     "readinessProbe.tcpSocket.port"),
+    ({"startupProbe": {"tcpSocket": {"port": 1}, "exec": {"command": ["a"]}}}, "probe-invalid",
+     "startupProbe"),
+    ({"lifecycle": {"preStop": {}}}, "lifecycle-invalid", "lifecycle.preStop"),
+    ({"lifecycle": {"preStop": {"sleep": {"seconds": 31}}}}, "lifecycle-invalid",
+     "lifecycle.preStop.sleep.seconds"),
+    ({"volumeMounts": [{"name": "x", "mountPath": "/x"}]}, "mount-invalid", "volumeMounts[0].name"),
+    ({"securityContext": {"privileged": True, "allowPrivilegeEscalation": False}},
+     "security-invalid", "securityContext"),
+])  # fmt: skip
 def test_what_is_wrong_with_a_container_is_found_where_it_stands(
     fields: Json, rule: str, at: str
 ) -> None:
@@ -218,7 +141,7 @@ def test_what_is_wrong_with_a_container_is_found_where_it_stands(
 
 
 @pytest.mark.parametrize(("memory", "small"), [("499Mi", True), ("500Mi", False)])
-def test_a_head_with_less_than_500_mib_does_not_start(memory: str, *, small: bool) -> None:
+def test_a_head_with_less_than_500_mib_does_not_start(memory: str, small: bool) -> None:
     rules = {rule for rule, _ in found(with_amount(memory))}
     assert ("head-memory-too-small" in rules) == small
 
@@ -260,7 +183,7 @@ def test_a_message_names_the_object_the_value_and_what_to_write() -> None:
     ],
 )
 def test_the_volume_that_kuberay_adds_may_be_mounted_where_it_adds_it(
-    mounts: list[Json], *, wrong: bool
+    mounts: list[Json], wrong: bool
 ) -> None:
     rules = {rule for rule, _ in in_container(volumeMounts=mounts)}
     assert rules == ({"pod-mount-invalid"} if wrong else set())
@@ -282,21 +205,16 @@ def test_the_name_of_a_container_that_kuberay_adds_is_taken() -> None:
     assert found(cluster) == set()
 
 
-@pytest.mark.parametrize(
-    ("options", "rule", "at"),
-    [
-        ({"image": ""}, "image-invalid", "image"),
-        ({"imagePullPolicy": "always"}, "value-unknown", "imagePullPolicy"),
-        ({"env": [{"name": "A", "valueFrom": {}}]}, "variable-invalid", "env[0].valueFrom"),
-        ({"envFrom": [{"secretRef": {"name": "A"}}]}, "variable-invalid",
-         "envFrom[0].secretRef.name"),
-        ({"volumeMounts": [{"name": "x", "mountPath": "/x"}]}, "mount-invalid",
-         "volumeMounts[0].name"),
-        ({"resources": {"limits": {"cpu": 1}, "requests": {"cpu": 2}}}, "limit-invalid",
-         "resources.requests[cpu]"),
-        ({"securityContext": {"runAsUser": -1}}, "security-invalid", "securityContext.runAsUser"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("options", "rule", "at"), [
+    ({"image": ""}, "image-invalid", "image"),
+    ({"imagePullPolicy": "always"}, "value-unknown", "imagePullPolicy"),
+    ({"env": [{"name": "A", "valueFrom": {}}]}, "variable-invalid", "env[0].valueFrom"),
+    ({"envFrom": [{"secretRef": {"name": "A"}}]}, "variable-invalid", "envFrom[0].secretRef.name"),
+    ({"volumeMounts": [{"name": "x", "mountPath": "/x"}]}, "mount-invalid", "volumeMounts[0].name"),
+    ({"resources": {"limits": {"cpu": 1}, "requests": {"cpu": 2}}}, "limit-invalid",
+     "resources.requests[cpu]"),
+    ({"securityContext": {"runAsUser": -1}}, "security-invalid", "securityContext.runAsUser"),
+])  # fmt: skip
 def test_the_container_of_the_autoscaler_is_checked_too(
     options: dict[str, Any], rule: str, at: str
 ) -> None:
@@ -316,7 +234,7 @@ def test_what_only_a_gate_of_kubernetes_keeps_is_no_reason_to_deny() -> None:
     [(None, False), ("Always", False), ("never", False), ("Never", True), ("OnFailure", True)],
 )
 def test_the_submitter_belongs_to_a_job_and_says_when_it_restarts(
-    policy: str | None, *, fine: bool
+    policy: str | None, fine: bool
 ) -> None:
     containers = [{"name": "submit", "image": "ray:1"}]
     spec = {"containers": containers, **({"restartPolicy": policy} if policy else {})}
@@ -335,14 +253,11 @@ def test_a_template_is_one_finding_however_many_pods_it_makes() -> None:
 @pytest.mark.parametrize(
     "value", [None, 1, "x", [], {}, [None], [1], {"a": None}, {"a": [1]}, True, 1.5]
 )
-@pytest.mark.parametrize(
-    "field",
-    [
-        "containers", "initContainers", "volumes", "affinity", "tolerations", "nodeSelector",
-        "topologySpreadConstraints", "securityContext", "dnsConfig", "hostAliases", "os",
-        "resources", "resourceClaims", "overhead", "schedulingGates", "readinessGates",
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("field", [
+    "containers", "initContainers", "volumes", "affinity", "tolerations", "nodeSelector",
+    "topologySpreadConstraints", "securityContext", "dnsConfig", "hostAliases", "os", "resources",
+    "resourceClaims", "overhead", "schedulingGates", "readinessGates",
+])  # fmt: skip
 def test_garbage_is_no_reason_to_fail(field: str, value: object) -> None:
     in_pod(**{field: value})
 
@@ -350,13 +265,10 @@ def test_garbage_is_no_reason_to_fail(field: str, value: object) -> None:
 @pytest.mark.parametrize(
     "value", [None, 1, "x", [], {}, [None], [1], {"a": None}, {"limits": 1}, True, 1.5]
 )
-@pytest.mark.parametrize(
-    "field",
-    [
-        "env", "envFrom", "ports", "resources", "volumeMounts", "volumeDevices", "livenessProbe",
-        "lifecycle", "securityContext", "resizePolicy", "restartPolicyRules", "image", "name",
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("field", [
+    "env", "envFrom", "ports", "resources", "volumeMounts", "volumeDevices", "livenessProbe",
+    "lifecycle", "securityContext", "resizePolicy", "restartPolicyRules", "image", "name",
+])  # fmt: skip
 def test_garbage_in_a_container_is_no_reason_to_fail(field: str, value: object) -> None:
     in_container(**{field: value})
 

@@ -61,19 +61,16 @@ def test_a_maximum_of_cpu_as_ray_reads_it(value: object) -> None:
     assert found(a_resized_cluster(max_cpu=value)) == set()
 
 
-@pytest.mark.parametrize(
-    ("value", "rule"),
-    [
-        (60, None),
-        (60.0, None),
-        (0, "ippr-value-too-low"),
-        (-5, "ippr-value-too-low"),
-        ("60", "ippr-malformed"),
-        (1.5, "ippr-malformed"),
-        (True, "ippr-malformed"),
-        (None, "ippr-malformed"),
-    ],
-)
+@pytest.mark.parametrize(("value", "rule"), [
+    (60, None),
+    (60.0, None),
+    (0, "ippr-value-too-low"),
+    (-5, "ippr-value-too-low"),
+    ("60", "ippr-malformed"),
+    (1.5, "ippr-malformed"),
+    (True, "ippr-malformed"),
+    (None, "ippr-malformed"),
+])  # fmt: skip
 def test_a_timeout_is_a_positive_integer(value: object, rule: str | None) -> None:
     assert found(a_resized_cluster(resize_timeout=value)) == (
         {(rule, ANNOTATION)} if rule else set()
@@ -116,14 +113,11 @@ def test_all_reasons_of_a_group_are_found_at_once() -> None:
     }
 
 
-@pytest.mark.parametrize(
-    ("ray", "paths"),
-    [
-        ("2.46.0", {"spec.autoscalerOptions.version", ANNOTATION}),
-        ("2.47.0", {ANNOTATION}),
-        ("2.57.1", set()),
-    ],
-)
+@pytest.mark.parametrize(("ray", "paths"), [
+    ("2.46.0", {"spec.autoscalerOptions.version", ANNOTATION}),
+    ("2.47.0", {ANNOTATION}),
+    ("2.57.1", set()),
+])  # fmt: skip
 def test_autoscaler_v2_is_implied_by_the_ray_release(ray: str, paths: set[str]) -> None:
     cluster = a_resized_cluster().spec(rayVersion=ray, autoscalerOptions=None)
     cluster.head_container(image="r:1").container(image="r:1")
@@ -138,14 +132,11 @@ BROKEN = ("{", '{"groups": {"workers": {}}}', '{"groups": {"workers": {"max-cpu"
 
 
 @pytest.mark.parametrize("text", BROKEN)
-@pytest.mark.parametrize(
-    "unread",
-    [
-        {"enableInTreeAutoscaling": False},
-        {"autoscalerOptions": {"version": "v1"}},
-        {"rayVersion": "2.55.0"},
-    ],
-)
+@pytest.mark.parametrize("unread", [
+    {"enableInTreeAutoscaling": False},
+    {"autoscalerOptions": {"version": "v1"}},
+    {"rayVersion": "2.55.0"},
+])  # fmt: skip
 def test_an_annotation_that_no_autoscaler_reads_is_a_warning(
     text: str, unread: dict[str, Any]
 ) -> None:
@@ -165,14 +156,11 @@ def test_a_group_that_an_annotation_names_can_be_removed() -> None:
     assert _levels(old, new) == {"warn"}
 
 
-@pytest.mark.parametrize(
-    ("field", "value", "path"),
-    [
-        ("rayStartParams", {"num-cpus": "4"}, "rayStartParams[num-cpus]"),
-        ("rayStartParams", {"memory": "4"}, "rayStartParams[memory]"),
-        ("resources", {"CPU": "4"}, "resources[CPU]"),
-    ],
-)
+@pytest.mark.parametrize(("field", "value", "path"), [
+    ("rayStartParams", {"num-cpus": "4"}, "rayStartParams[num-cpus]"),
+    ("rayStartParams", {"memory": "4"}, "rayStartParams[memory]"),
+    ("resources", {"CPU": "4"}, "resources[CPU]"),
+])  # fmt: skip
 def test_a_group_whose_amounts_are_fixed_cannot_be_resized(
     field: str, value: dict[str, str], path: str
 ) -> None:
@@ -205,7 +193,7 @@ def test_custom_resources_that_end_the_autoscaler(value: str) -> None:
     ({"limits": {"memory": "1Gi"}}, {}, False),
 ])  # fmt: skip
 def test_the_autoscaler_must_know_the_cpus_of_a_group(
-    resources: dict[str, Any], params: dict[str, str], *, known: bool
+    resources: dict[str, Any], params: dict[str, str], known: bool
 ) -> None:
     path = f"{GROUP}.template.spec.containers[0].resources.limits.cpu"
     cluster = a_cluster().autoscaled().group(rayStartParams=params).container(resources=resources)
@@ -239,7 +227,7 @@ AT_POLICY = f"{GROUP}.template.spec.containers[0].resizePolicy[0].restartPolicy"
 
 @pytest.mark.parametrize(("policy", "fine"), [("Never", False), ("Always", True), (None, True)])
 def test_a_pod_that_never_restarts_does_not_restart_for_a_resize(
-    policy: str | None, *, fine: bool
+    policy: str | None, fine: bool
 ) -> None:
     cluster = a_cluster().group().pod(restartPolicy=policy).container(resizePolicy=RESTARTS)
     assert found(cluster) == (set() if fine else {("pod-lifecycle-invalid", AT_POLICY)})
@@ -282,14 +270,14 @@ def test_unknown_keys_beside_the_right_ones_have_no_effect(key: str, advice: str
 
 
 @pytest.mark.parametrize(("kuberay", "works"), [((1, 4), False), ((1, 5), True), (None, True)])
-def test_kuberay_permits_a_resize_since_1_5(kuberay: tuple[int, int] | None, works: bool) -> None:  # noqa: FBT001
+def test_kuberay_permits_a_resize_since_1_5(kuberay: tuple[int, int] | None, works: bool) -> None:
     listed = rules(a_resized_cluster(), RuleSettings(kuberay=kuberay))
     assert ("ippr-without-effect" in listed) is not works
 
 
 @pytest.mark.parametrize(("kubernetes", "works"), [((1, 32), False), ((1, 33), True), (None, True)])
 def test_kubernetes_resizes_pods_since_1_33(
-    kubernetes: tuple[int, int] | None, *, works: bool
+    kubernetes: tuple[int, int] | None, works: bool
 ) -> None:
     settings = RuleSettings(kubernetes=kubernetes)
     assert ("ippr-without-effect" in rules(a_resized_cluster(), settings)) is not works

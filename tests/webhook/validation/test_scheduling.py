@@ -28,7 +28,7 @@ def test_a_granularity_that_exists_is_fine(granularity: str) -> None:
     ("granularity", "fine"), [("cluster", False), ("worker-group", True), ("replica", True)]
 )
 def test_autoscaling_leaves_no_gang_of_the_cluster_and_says_so(
-    granularity: str, *, fine: bool
+    granularity: str, fine: bool
 ) -> None:
     cluster = asking(granularity).autoscaled()
     faults = findings(cluster, "scheduling-group-obstacle")
@@ -96,17 +96,14 @@ def test_a_scheduling_group_in_a_template_of_a_cluster_that_asks_for_groups_is_t
     assert OURS in finding.message
 
 
-@pytest.mark.parametrize(
-    ("name", "said"),
-    [
-        (names.PREFIX + "gang-scheduling", "scheduling-group"),
-        (names.PREFIX + "x", "docs/annotations.md"),
-        (names.PREFIX + "gang-scheduling-group", "did you mean scheduling-group?"),
-        (names.PREFIX + "gpu-profiles", "did you mean profiles?"),
-        (names.LABEL_IGNORE, "write it as label"),
-        (names.ANNOTATION_PRIORITY_CLASS, "there is no such name"),
-    ],
-)
+@pytest.mark.parametrize(("name", "said"), [
+    (names.PREFIX + "gang-scheduling", "scheduling-group"),
+    (names.PREFIX + "x", "docs/annotations.md"),
+    (names.PREFIX + "gang-scheduling-group", "did you mean scheduling-group?"),
+    (names.PREFIX + "gpu-profiles", "did you mean profiles?"),
+    (names.LABEL_IGNORE, "write it as label"),
+    (names.ANNOTATION_PRIORITY_CLASS, "there is no such name"),
+])  # fmt: skip
 def test_a_name_of_ours_that_has_no_effect_is_found(name: str, said: str) -> None:
     (finding,) = findings(a_cluster().annotation(name, "true").group())
     assert (finding.rule, finding.level) == ("webhook-name-unknown", "warn")

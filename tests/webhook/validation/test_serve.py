@@ -199,7 +199,7 @@ def test_values_of_other_types_are_refused_since_2_55(
     ("20.0", True), ("[INFO]", False), ("debug", False),
     ("Info", False), ("TRACE", False), ("15", False), ("true", False),
 ])  # fmt: skip
-def test_levels_of_logs_are_those_of_python(level: str, *, fine: bool) -> None:
+def test_levels_of_logs_are_those_of_python(level: str, fine: bool) -> None:
     text = with_deployment(f"logging_config: {{log_level: {level}}}")
     path = f"{DEPLOYMENT}.logging_config.log_level"
     assert found(a_service().spec(serveConfigV2=text)) == (set() if fine else {(VALUE, path)})
@@ -222,18 +222,15 @@ def test_a_usable_configuration_has_no_finding(text: str) -> None:
     assert found(a_service(cluster).spec(serveConfigV2=text)) == set()
 
 
-@pytest.mark.parametrize(
-    ("key", "release", "text"),
-    [
-        ("max_surge_percent", "2.55.1", "use Ray 2.60, or remove it"),
-        ("max_surge_percent", "2.60.0", ""),
-        ("request_router_config", "2.47.1", "use Ray 2.48, or remove it"),
-        ("request_router_config", "2.48.0", ""),
-        ("max_concurrent_queries", "2.55.1", "write max_ongoing_requests"),
-        ("max_concurrent_queries", "2.9.3", ""),
-        ("max_ongoing_requests", "2.9.3", ""),
-    ],
-)
+@pytest.mark.parametrize(("key", "release", "text"), [
+    ("max_surge_percent", "2.55.1", "use Ray 2.60, or remove it"),
+    ("max_surge_percent", "2.60.0", ""),
+    ("request_router_config", "2.47.1", "use Ray 2.48, or remove it"),
+    ("request_router_config", "2.48.0", ""),
+    ("max_concurrent_queries", "2.55.1", "write max_ongoing_requests"),
+    ("max_concurrent_queries", "2.9.3", ""),
+    ("max_ongoing_requests", "2.9.3", ""),
+])  # fmt: skip
 def test_a_key_that_this_release_of_ray_does_not_have_is_a_warning(
     key: str, release: str, text: str
 ) -> None:

@@ -15,19 +15,16 @@ def an_incremental_service(options: dict[str, object] | None) -> Built:
     return a_service(a_cluster().autoscaled().group()).spec(upgradeStrategy=strategy)
 
 
-@pytest.mark.parametrize(
-    ("changed", "path"),
-    [
-        ({"stepSizePercent": 101}, f"{OPTIONS}.stepSizePercent"),
-        ({"stepSizePercent": -1}, f"{OPTIONS}.stepSizePercent"),
-        ({"maxSurgePercent": 101}, f"{OPTIONS}.maxSurgePercent"),
-        ({"stepSizePercent": 11, "maxSurgePercent": 10}, f"{OPTIONS}.stepSizePercent"),
-        ({"intervalSeconds": 0}, f"{OPTIONS}.intervalSeconds"),
-        ({"intervalSeconds": None}, f"{OPTIONS}.intervalSeconds"),
-        ({"gatewayClassName": ""}, f"{OPTIONS}.gatewayClassName"),
-        ({"maxSurgePercent": None, "stepSizePercent": 100}, None),
-    ],
-)
+@pytest.mark.parametrize(("changed", "path"), [
+    ({"stepSizePercent": 101}, f"{OPTIONS}.stepSizePercent"),
+    ({"stepSizePercent": -1}, f"{OPTIONS}.stepSizePercent"),
+    ({"maxSurgePercent": 101}, f"{OPTIONS}.maxSurgePercent"),
+    ({"stepSizePercent": 11, "maxSurgePercent": 10}, f"{OPTIONS}.stepSizePercent"),
+    ({"intervalSeconds": 0}, f"{OPTIONS}.intervalSeconds"),
+    ({"intervalSeconds": None}, f"{OPTIONS}.intervalSeconds"),
+    ({"gatewayClassName": ""}, f"{OPTIONS}.gatewayClassName"),
+    ({"maxSurgePercent": None, "stepSizePercent": 100}, None),
+])  # fmt: skip
 def test_the_options_of_an_incremental_upgrade_are_in_range(
     changed: dict[str, object], path: str | None
 ) -> None:

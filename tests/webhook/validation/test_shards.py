@@ -31,18 +31,14 @@ def test_an_index_that_would_be_copied_to_several_clusters_is_refused(embed: typ
     assert found(embed().annotation(GROUP, "search")) == set()
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "rules"),
-    [
-        (shard("search", "0"), shard("search", "1"), {("deny", "shard-index-changed", AT_INDEX)}),
-        (shard("search", "0"), shard("search"), set()),
-        (shard("search"), shard("search", "0"), set()),
-        (shard("search", "x"), shard("search", "0"), set()),
-        (shard("search", "0"), shard("ads", "1"), set()),
-        (shard(None, "0"), shard("search", "1"), set()),
-    ],
-    ids=["changed", "dropped", "added", "corrected", "another group", "joined"],
-)
+@pytest.mark.parametrize(("old", "new", "rules"), [
+    (shard("search", "0"), shard("search", "1"), {("deny", "shard-index-changed", AT_INDEX)}),
+    (shard("search", "0"), shard("search"), set()),
+    (shard("search"), shard("search", "0"), set()),
+    (shard("search", "x"), shard("search", "0"), set()),
+    (shard("search", "0"), shard("ads", "1"), set()),
+    (shard(None, "0"), shard("search", "1"), set()),
+], ids=["changed", "dropped", "added", "corrected", "another group", "joined"])  # fmt: skip
 def test_an_index_stays_while_the_group_stays(
     old: Built, new: Built, rules: set[tuple[str, str, str]]
 ) -> None:

@@ -142,14 +142,11 @@ def test_any_other_scale_leaves_no_slice_behind(old: ClusterBuilder, new: Cluste
     assert found_in_update(old, new) == set()
 
 
-@pytest.mark.parametrize(
-    ("selector", "label", "advice"),
-    [
-        ({"accelerator": "tpu-v6e-slice"}, "topology", "add 2x8 or 4x4"),
-        ({"topology": "2x2x4"}, "accelerator", "add tpu-v4-podslice or tpu-v5p-slice"),
-        ({"topology": "9x9"}, "accelerator", "no value is known for 4 x 4 chips"),
-    ],
-)
+@pytest.mark.parametrize(("selector", "label", "advice"), [
+    ({"accelerator": "tpu-v6e-slice"}, "topology", "add 2x8 or 4x4"),
+    ({"topology": "2x2x4"}, "accelerator", "add tpu-v4-podslice or tpu-v5p-slice"),
+    ({"topology": "9x9"}, "accelerator", "no value is known for 4 x 4 chips"),
+])  # fmt: skip
 def test_a_missing_selector_offers_what_fits_chips_and_hosts(
     selector: dict[str, str], label: str, advice: str
 ) -> None:

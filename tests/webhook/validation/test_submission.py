@@ -80,7 +80,7 @@ def test_modes_without_a_shell(mode: str) -> None:
     ({"command": ["bash", "/submit.sh"]}, True),
     ({"args": ["x"]}, False),
 ])  # fmt: skip
-def test_the_template_of_the_submitter(container: dict[str, object], *, fine: bool) -> None:
+def test_the_template_of_the_submitter(container: dict[str, object], fine: bool) -> None:
     pod = {
         **POD,
         "containers": [{"name": "submitter", "image": "rayproject/ray:2.55.1", **container}],

@@ -16,7 +16,7 @@ RULE = ("grace-too-short", "spec.workerGroupSpecs[0].template.spec.terminationGr
     ("120", "0", 60, False), ("120", "30", 60, False), ("120", "40", 60, True),
 ])  # fmt: skip
 def test_a_drain_of_the_template_counts_as_ray_reads_it(
-    asked: str | None, own: str, grace: int | None, *, warned: bool
+    asked: str | None, own: str, grace: int | None, warned: bool
 ) -> None:
     cluster = a_cluster().group().env(names.RAY_DRAIN_TIMEOUT, own)
     if asked:
@@ -51,7 +51,7 @@ def test_a_hook_is_found_once_an_object_in_files_and_not_on_the_head() -> None:
     ({"labels": {"ray.io/market-type": "spot"}}, {}, True),
 ])  # fmt: skip
 def test_a_hook_matters_where_pods_drain_or_are_preempted(
-    fields: Json, pod: Json, *, warned: bool
+    fields: Json, pod: Json, warned: bool
 ) -> None:
     hook = {"preStop": {"exec": {"command": ["/bin/sh", "-c", "ray stop"]}}}
     cluster = a_cluster().group(**fields).container(lifecycle=hook).pod(**pod)
