@@ -62,9 +62,7 @@ def test_claims_of_an_own_device_have_no_number() -> None:
     ("own", {"A B": "1"}, "no variable that a profile can set"),
     ("own", {"WORLD_SIZE": "{hosts}"}, "no variable that a profile can set"),
 ])  # fmt: skip
-def test_a_profile_that_cannot_be_says_why(
-    name: str, variables: dict[str, str], complaint: str
-) -> None:
+def test_an_invalid_profile_says_why(name: str, variables: dict[str, str], complaint: str) -> None:
     with pytest.raises(ValueError, match=complaint):
         own_profile(name, variables)
 

@@ -67,9 +67,7 @@ def test_without_kueue_nothing_is_made_up() -> None:
     ("2x2x1", "4x4x4", False),
     ("4x4", "4x4", False),
 ])  # fmt: skip
-def test_a_sub_slice_has_as_many_dimensions_and_none_is_larger(
-    part: str, whole: str, too_large: bool
-) -> None:
+def test_a_sub_slice_fits_in_every_dimension(part: str, whole: str, too_large: bool) -> None:
     assert read_slice(named(part), selecting(whole), 8, placed=False).too_large == too_large
 
 

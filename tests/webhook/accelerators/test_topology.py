@@ -36,9 +36,7 @@ def test_a_host_without_chips_and_no_topology_have_no_hosts(topology: str, chips
 
 
 @given(st.lists(st.integers(1, 99), min_size=2, max_size=3), st.integers(1, 16))
-def test_hosts_times_chips_is_the_whole_slice_or_there_are_no_hosts(
-    sizes: list[int], chips: int
-) -> None:
+def test_hosts_times_chips_is_the_slice_or_no_hosts_exist(sizes: list[int], chips: int) -> None:
     text = "x".join(map(str, sizes))
     try:
         hosts = hosts_of(text, chips)
@@ -57,9 +55,7 @@ def test_hosts_times_chips_is_the_whole_slice_or_there_are_no_hosts(
     ("tpu7x", "2x2x1", "tpu7x-8"),
     ("tpu7x-standard-4t", "2x2x4", "tpu7x-32"),
 ])  # fmt: skip
-def test_the_accelerator_type_counts_tensor_cores(
-    accelerator: str, topology: str, kind: str
-) -> None:
+def test_accelerator_types_count_tensor_cores(accelerator: str, topology: str, kind: str) -> None:
     assert accelerator_type(accelerator, chips_of(topology)) == kind
 
 

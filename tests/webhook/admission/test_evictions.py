@@ -331,9 +331,7 @@ ROUNDS = 1000
 
 @pytest.mark.parametrize("processes", [1, 2, 3])
 @pytest.mark.parametrize("seed", range(10))
-async def test_drains_end_and_never_disrupt_more_replicas_than_the_budget(
-    seed: int, processes: int
-) -> None:
+async def test_drains_end_and_disrupt_no_more_than_the_budget(seed: int, processes: int) -> None:
     """With several processes, one more for each other process."""
     random = Random(seed)  # noqa: S311 - a simulation
     async with AsyncExitStack() as stack:

@@ -80,9 +80,7 @@ def test_a_worker_of_an_ignored_cluster_passes_untouched() -> None:
     [a_cluster("other").group("g"), a_cluster("c").group("g")],
     ids=["other name", "other uid"],
 )
-def test_a_worker_of_a_ray_cluster_that_is_not_known_is_not_decided(
-    cluster: ClusterBuilder,
-) -> None:
+def test_a_worker_of_an_unknown_ray_cluster_is_not_decided(cluster: ClusterBuilder) -> None:
     pod = a_pod().worker("g").of("c").build()
     pod["metadata"]["ownerReferences"][0]["uid"] = f"older-than-{uid_of('c')}"
     with pytest.raises(Undecided) as caught:

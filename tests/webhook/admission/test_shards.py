@@ -143,9 +143,7 @@ IGNORED = a_shard("a", "x").labelled(names.LABEL_IGNORE, "true")
         (a_shard("a", "x").build(), None, {"operation": "CONNECT"}),
     ],
 )
-def test_what_needs_no_index_passes_untouched(
-    new: Object, old: Object | None, request_fields: Object
-) -> None:
+def test_others_pass_untouched(new: Object, old: Object | None, request_fields: Object) -> None:
     server = Server()
     assert server.ask(new, old, **request_fields).keys() == {"uid", "allowed"}
     assert server.index(a_shard("b")) == "0"

@@ -195,9 +195,7 @@ def a_single_host_of_a_multi_slice_job(group: str) -> Object:
 @pytest.mark.parametrize(
     "indexed", [False, True], ids=["without identity labels", "with identity labels"]
 )
-def test_what_passes_without_a_denial_is_not_refused_for_what_was_in_the_spec(
-    indexed: bool,
-) -> None:
+def test_a_spec_that_passed_without_a_denial_is_not_refused_later(indexed: bool) -> None:
     passed = []
 
     @settings(max_examples=320)

@@ -136,9 +136,7 @@ def test_a_rolling_restart_of_two_processes_under_load_loses_no_request(tmp_path
     assert drained == [0, 0], "a process that drains answers"
 
 
-def test_a_draining_process_is_not_ready_and_answers_and_ends_the_connection(
-    tmp_path: Path,
-) -> None:
+def test_a_draining_process_is_not_ready_answers_and_ends_the_connection(tmp_path: Path) -> None:
     body = json.dumps(pod_review(pod())).encode()
     with (
         draining(tmp_path, 4) as server,

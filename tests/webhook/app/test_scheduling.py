@@ -162,9 +162,7 @@ INSTALLED = Installation(namespace="ray-webhook")
 KEPT = Installation(namespace="ray-webhook", components=["events", "pod-groups"])
 
 
-async def test_pods_get_their_scheduling_group_only_while_the_api_server_serves_pod_groups(
-    tmp_path: Path,
-) -> None:
+async def test_pods_get_a_scheduling_group_only_while_pod_groups_are_served(tmp_path: Path) -> None:
     async with FakeApi().serving() as api, serving(api, tmp_path, KEPT) as served:
         api.put(RAYCLUSTERS, a_cluster(WORKER_GROUP))
         await served.until_ready()
@@ -183,9 +181,7 @@ async def test_pods_get_their_scheduling_group_only_while_the_api_server_serves_
         assert "/spec/schedulingGroup" not in paths
 
 
-async def test_serve_writes_no_pod_groups_and_warns_nobody_where_they_are_kept(
-    tmp_path: Path,
-) -> None:
+async def test_serve_writes_no_pod_groups_and_gives_no_warning(tmp_path: Path) -> None:
     async with FakeApi(served={"v1beta1"}).serving() as api, serving(api, tmp_path, KEPT) as served:
         api.put(RAYCLUSTERS, a_cluster(WORKER_GROUP))
         await served.until_ready()
@@ -201,9 +197,7 @@ async def test_serve_writes_no_pod_groups_and_warns_nobody_where_they_are_kept(
         assert changes <= {LEASES}, "its claims, and nothing else"
 
 
-async def test_the_controller_keeps_pod_groups_while_they_are_served_and_says_so(
-    tmp_path: Path,
-) -> None:
+async def test_the_controller_keeps_pod_groups_while_served_and_says_so(tmp_path: Path) -> None:
     log = io.BytesIO()
 
     async with FakeApi().serving() as api, controlling(api, tmp_path, KEPT, log) as probes:
@@ -289,9 +283,7 @@ async def test_it_is_not_ready_before_it_knows_what_is_served(tmp_path: Path) ->
         await served.until_ready()
 
 
-async def test_without_the_setting_nothing_is_published_and_the_pod_is_warned(
-    tmp_path: Path,
-) -> None:
+async def test_without_the_setting_the_pod_is_warned_and_none_is_published(tmp_path: Path) -> None:
     async with (
         FakeApi(served={"v1beta1"}).serving() as api,
         serving(api, tmp_path, INSTALLED) as served,

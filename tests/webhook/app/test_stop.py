@@ -22,9 +22,7 @@ from webhook.httpserver.application import Readiness
 from webhook.httpserver.review_routes import review_application
 
 
-async def test_a_review_that_waits_for_a_live_read_is_answered_by_a_process_that_stops(
-    tmp_path: Path,
-) -> None:
+async def test_a_stopping_process_answers_a_review_that_waits_for_a_read(tmp_path: Path) -> None:
     reads = asyncio.Event()
 
     def noticed(request: Request) -> int:

@@ -18,9 +18,7 @@ COMMANDS = {"serve": [*INSTALLED, "--tls.source=self-signed", "--port=0"], "cont
 
 @pytest.mark.parametrize("form", ["json", "text"])
 @pytest.mark.parametrize("command", COMMANDS)
-def test_each_line_has_the_form_of_the_log_from_the_start_on(
-    command: str, form: str, tmp_path: Path
-) -> None:
+def test_each_line_has_the_form_of_the_log(command: str, form: str, tmp_path: Path) -> None:
     log = tmp_path / "log"
     with registry() as objects, log.open("w") as out:
         config = f"--kubeconfig={objects.kubeconfig(tmp_path)}"

@@ -14,9 +14,7 @@ from tests.harness.server import ready
 from tests.webhook.app.following_process import following, is_ready, trust
 
 
-async def test_the_reason_of_a_503_reaches_kubectl_the_log_metrics_and_readiness(
-    tmp_path: Path,
-) -> None:
+async def test_the_reason_of_a_503_is_in_kubectl_log_metrics_readiness(tmp_path: Path) -> None:
     async with FakeApi().serving() as api:
         with following(tmp_path, api.port) as process:
             url, admin = await asyncio.to_thread(ready, process)

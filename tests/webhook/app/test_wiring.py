@@ -54,9 +54,7 @@ def named(pods: list[Object]) -> dict[int, set[str]]:
     return found
 
 
-async def test_two_processes_give_each_pod_its_own_identity_and_the_controller_keeps_its_group(
-    tmp_path: Path,
-) -> None:
+async def test_two_processes_give_identities_and_the_controller_pod_groups(tmp_path: Path) -> None:
     async with FakeApi(served={"v1beta1"}).serving() as api, AsyncExitStack() as stack:
         api.put(RAYCLUSTERS, a_cluster(REPLICA))
         folders = [tmp_path / each for each in ("one", "other", "controller")]

@@ -203,9 +203,7 @@ def test_a_server_that_asks_for_a_pause_gets_it() -> None:
     assert asyncio.run(story()) >= 0.99
 
 
-async def test_a_watch_that_ends_every_second_is_opened_again_at_once_from_where_it_was(
-    api: FakeApi,
-) -> None:
+async def test_a_watch_that_ends_every_second_is_resumed_at_once(api: FakeApi) -> None:
     api.always("watch", Fault.BRIEF)
     async with following(api) as f:
         await eventually(lambda: f.synced)
@@ -240,9 +238,7 @@ async def test_a_server_that_goes_away_and_comes_back_is_followed_again(
     assert reasons in (["disconnected", "refused"], ["refused"])
 
 
-async def test_after_a_compaction_whoever_went_meanwhile_is_gone_and_whoever_came_is_there(
-    api: FakeApi,
-) -> None:
+async def test_after_a_compaction_deleted_pods_are_gone_and_new_ones_present(api: FakeApi) -> None:
     for host in range(4):
         api.put(PODS, a_pod(f"pod-{host}", identity(host)))
     async with following(api) as f:
@@ -269,9 +265,7 @@ async def test_a_list_in_pages_whose_token_expires_begins_again() -> None:
             assert f.pods.lists == 3
 
 
-async def test_a_list_that_is_too_slow_is_given_up_and_one_that_is_just_slow_is_waited_for() -> (
-    None
-):
+async def test_a_list_that_is_too_slow_is_given_up_and_a_slow_one_is_awaited() -> None:
     async with FakeApi(list_delay=QUICK.page_deadline * 2).serving() as api:
         api.put(PODS, a_pod("pod-0", identity(0)))
         async with following(api) as f:
@@ -314,9 +308,7 @@ async def test_a_store_that_was_set_back_by_a_restore_is_listed_again(api: FakeA
         await eventually(lambda: len(f.members) == 2)
 
 
-async def test_an_object_without_labels_or_of_another_shape_holds_no_identity_and_stops_nobody(
-    api: FakeApi,
-) -> None:
+async def test_an_object_of_another_shape_has_no_identity_and_stops_none(api: FakeApi) -> None:
     strange = a_pod("strange", identity(0))
     strange["metadata"]["ownerReferences"] = "none"
     bare = a_pod("bare")

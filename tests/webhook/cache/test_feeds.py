@@ -25,9 +25,7 @@ from webhook.kubeclient.client import Api
 from webhook.kubeclient.errors import ConfigurationError
 
 
-async def test_pods_take_their_identities_when_they_come_and_free_them_when_they_terminate_or_go(
-    api: FakeApi,
-) -> None:
+async def test_pods_take_identities_when_created_and_free_them_at_their_end(api: FakeApi) -> None:
     async with following(api) as f:
         await eventually(lambda: f.synced)
         for host in range(3):
@@ -68,9 +66,7 @@ async def test_an_event_of_a_pod_passes_four_modules_on_its_way_to_the_index(api
     ]
 
 
-async def test_no_identity_is_given_beside_a_pod_that_is_marked_but_for_a_mark_of_a_template(
-    api: FakeApi,
-) -> None:
+async def test_no_identity_beside_a_marked_pod_unless_the_template_marks(api: FakeApi) -> None:
     template = {names.LABEL_MARKED_FOR_DELETION: LOST}
 
     async with following(api) as f:
@@ -93,9 +89,7 @@ async def test_a_pod_of_a_single_host_group_carries_the_index_alone(api: FakeApi
         await eventually(lambda: f.identities(KEY) == [HostIdentity(7, 0, "")])
 
 
-async def test_pods_of_another_webhook_are_adopted_and_new_hosts_join_their_replica(
-    api: FakeApi,
-) -> None:
+async def test_pods_of_another_webhook_are_adopted_and_new_hosts_join_them(api: FakeApi) -> None:
     async with following(api) as f:
         for host in (0, 2):
             api.put(PODS, served_by_another(a_pod(f"pod-{host}"), "tpu-3", str(host)))
@@ -107,9 +101,7 @@ async def test_pods_of_another_webhook_are_adopted_and_new_hosts_join_their_repl
         assert [first, second] == [HostIdentity(3, 1, "tpu-3"), HostIdentity(3, 3, "tpu-3")]
 
 
-def test_labels_that_are_no_identity_are_counted_and_logged_once_for_each_group(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+def test_invalid_identity_labels_are_logged_once_a_group(caplog: pytest.LogCaptureFixture) -> None:
     def mislabelled(name: str, **labels: str) -> dict[str, object]:
         pod = a_pod(name, HostIdentity(0, 0, "tpu-x"))
         pod["metadata"]["labels"] |= {
@@ -199,9 +191,7 @@ async def test_only_the_namespaces_that_are_asked_for_are_followed(api: FakeApi)
         assert f.clusters.get("blue", "ray")
 
 
-def test_a_connection_that_cannot_be_configured_ends_the_run_with_what_to_do(
-    tmp_path: object,
-) -> None:
+def test_a_connection_without_configuration_ends_the_run_with_advice(tmp_path: object) -> None:
     from webhook.kubeclient.access import in_cluster  # noqa: PLC0415 - only here
     from webhook.kubeclient.kubeconfig import kubeconfig  # noqa: PLC0415 - only here
 

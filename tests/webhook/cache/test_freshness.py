@@ -122,9 +122,7 @@ def stored(found: Object | str) -> Object:
 
 @pytest.mark.parametrize("silent", [PUNCTUAL, SILENT])
 @pytest.mark.parametrize("head", [False, True])
-async def test_a_pod_of_a_raycluster_that_was_recreated_gets_what_that_says(
-    silent: float, head: bool
-) -> None:
+async def test_a_pod_of_a_recreated_raycluster_is_read_from_it(silent: float, head: bool) -> None:
     async with admitting(a_group(2)) as webhook:
         webhook.api.delete(RAYCLUSTERS, "x", NAMESPACE)
         again = a_group(4).build()

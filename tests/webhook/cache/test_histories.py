@@ -153,7 +153,5 @@ async def story(steps: list[tuple[object, ...]]) -> None:
 
 @settings(max_examples=70)
 @given(STEPS)
-def test_however_the_news_travels_the_membership_ends_as_the_truth(
-    steps: list[tuple[object, ...]],
-) -> None:
+def test_the_membership_ends_right_in_any_order_of_events(steps: list[tuple[object, ...]]) -> None:
     asyncio.run(story(steps))

@@ -125,9 +125,7 @@ def test_a_group_that_is_still_full_of_pods_after_the_read_gets_its_extra_replic
 
 
 @pytest.mark.parametrize("hosts", [1, 4])
-def test_identities_of_pods_that_never_appeared_are_waited_for_and_then_given_again(
-    hosts: int,
-) -> None:
+def test_identities_of_pods_that_never_appeared_are_reused_after_a_wait(hosts: int) -> None:
     reader = Reader()
     webhook = Webhook(1, hosts, reader)
     name = "tpu-x" if hosts > 1 else ""

@@ -28,9 +28,7 @@ async def following(api: FakeApi) -> AsyncIterator[NodeLabels]:
             yield nodes
 
 
-async def test_only_the_labels_that_are_passed_on_are_kept_and_they_follow_the_node(
-    api: FakeApi,
-) -> None:
+async def test_only_labels_that_are_passed_on_are_stored_and_updated(api: FakeApi) -> None:
     api.put(NODES, {**a_node("n1", **{CLIQUE: "b7.0"}), "kind": "Node"})
     async with following(api) as nodes:
         assert await nodes.labels("n1") == {CLIQUE: "b7.0"}
@@ -52,9 +50,7 @@ async def test_a_node_that_cannot_be_read_has_no_labels(api: FakeApi) -> None:
         assert await nodes.labels("nobody") == {}
 
 
-async def test_a_node_that_is_gone_is_forgotten_and_one_that_took_its_name_is_not(
-    api: FakeApi,
-) -> None:
+async def test_a_deleted_node_is_forgotten_and_its_successor_is_not(api: FakeApi) -> None:
     api.put(NODES, a_node("n1", rack="old"))
     async with following(api) as nodes:
         api.delete(NODES, "n1", "")

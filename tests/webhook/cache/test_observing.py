@@ -108,9 +108,7 @@ async def test_what_may_not_be_read_is_named_and_keeps_nobody_waiting(api: FakeA
         assert len(observed.pods) == 9
 
 
-async def test_what_happened_while_the_history_was_lost_is_known_after_the_next_list(
-    api: FakeApi,
-) -> None:
+async def test_changes_during_a_lost_history_are_seen_by_the_next_list(api: FakeApi) -> None:
     async with observing(api) as observed:
         api.mute()
         api.delete(PODS, HOST, "team")

@@ -17,9 +17,7 @@ from webhook.groups.required_reads import ReadCluster, ReadClusters, ReadGroup
 RAY = ReadCluster("default", "ray", "uid-of-ray")
 
 
-async def test_a_cluster_that_the_watch_has_not_delivered_is_read_into_the_index(
-    api: FakeApi,
-) -> None:
+async def test_a_cluster_that_the_watch_lacks_is_read_into_the_index(api: FakeApi) -> None:
     async with following(api) as f:
         await eventually(lambda: api.watching == 2)
         api.mute()
@@ -59,9 +57,7 @@ async def test_a_group_is_read_with_its_cluster_and_older_events_do_not_undo_tha
         assert f.identities(KEY) == expected
 
 
-async def test_a_raycluster_that_cannot_be_read_any_more_is_not_gone_by_a_live_read(
-    api: FakeApi,
-) -> None:
+async def test_a_raycluster_that_became_unreadable_is_not_deleted(api: FakeApi) -> None:
     async with following(api) as f:
         api.put(RAYCLUSTERS, a_raycluster())
         await eventually(lambda: len(f.clusters) == 1)

@@ -63,9 +63,7 @@ def test_what_is_no_version_is_none(version: str) -> None:
         max_size=4,
     )
 )
-def test_a_list_of_anything_is_read_without_what_cannot_be_or_garbled(
-    objects: list[object],
-) -> None:
+def test_a_list_of_anything_is_read_without_invalid_or_garbled(objects: list[object]) -> None:
     body = json.dumps({"metadata": {"resourceVersion": "7"}, "items": objects}).encode()
     for codec in (PODS, RAYCLUSTERS):
         try:

@@ -162,9 +162,7 @@ def spoil(directory: Path, fault: str, other: Pair, signer: Pair) -> None:
         write(directory, server_pair(signer, datetime.now(UTC) + timedelta(hours=1)))
 
 
-def test_a_pair_that_is_not_valid_yet_is_served_from_the_first_moment_of_its_time(
-    tmp_path: Path,
-) -> None:
+def test_a_pair_is_served_from_the_first_moment_of_its_validity(tmp_path: Path) -> None:
     signer = authority()
     now = datetime.now(UTC).replace(microsecond=0)
     good, later = server_pair(signer), server_pair(signer, now + timedelta(minutes=60))

@@ -114,9 +114,7 @@ def test_the_names_of_a_client_are_its_common_name_and_its_dns_names() -> None:
     ("cipher", "spoken"),
     [("ECDHE-ECDSA-AES128-GCM-SHA256", True), ("ECDHE-ECDSA-AES128-SHA256", False)],
 )
-def test_tls_1_2_is_spoken_without_cbc(
-    tmp_path: Path, signer: Pair, cipher: str, spoken: bool
-) -> None:
+def test_tls_1_2_has_no_cbc(tmp_path: Path, signer: Pair, cipher: str, spoken: bool) -> None:
     write(tmp_path, server_pair(signer))
     with Listener(tmp_path) as listener:
         until(lambda: listener.watcher.loads)

@@ -119,9 +119,7 @@ def test_the_pair_is_served_without_a_configuration_whose_bundle_is_written_when
     ]
 
 
-def test_a_process_without_configurations_is_ready_and_publishes_when_they_appear(
-    tmp_path: Path,
-) -> None:
+def test_a_process_is_ready_before_its_configurations_exist(tmp_path: Path) -> None:
     with registry() as objects:
         kept = {path: objects.objects.pop(path) for path in (MUTATING, VALIDATING)}
         flags = ("--tls.source", "self-signed", "--installation.namespace", "ray-webhook")

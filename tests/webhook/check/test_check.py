@@ -246,9 +246,7 @@ GOOGLE_BY_SERVICE = {
     (with_another("tpu", **GOOGLE_BY_SERVICE), "second-webhook", "error"),
     (lambda server: server.scene.webhooks.clear(), "registered", "error"),
 ])  # fmt: skip
-def test_a_defect_of_an_installation_is_found(
-    check: Check, change: Change, name: str, verdict: str
-) -> None:
+def test_an_installation_is_checked(check: Check, change: Change, name: str, verdict: str) -> None:
     status, found = check(change=change)
     assert (status, found[name]) == (int(verdict == "error"), verdict)
 
@@ -321,9 +319,7 @@ def test_a_check_without_the_right_for_it_is_unknown_and_no_failure(check: Check
 
 
 @pytest.mark.manifests
-def test_the_rights_of_the_manifests_are_checked_and_all_else_is_a_dry_run(
-    printed: Printed,
-) -> None:
+def test_the_rights_of_the_manifests_are_checked_by_a_dry_run(printed: Printed) -> None:
     posted: list[tuple[str, Object]] = []
 
     def change(server: Server) -> None:

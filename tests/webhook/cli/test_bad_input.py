@@ -91,9 +91,7 @@ def test_more_pods_than_a_cluster_has_are_refused(replicas: int, run: Run, write
     assert f"at most {MOST_PODS}: lower replicas" in error
 
 
-def test_a_change_to_more_pods_than_a_cluster_has_is_a_change_of_a_field(
-    at: At, write: Write
-) -> None:
+def test_more_pods_than_a_cluster_has_are_a_change_of_a_field(at: At, write: Write) -> None:
     live = {"/apis/ray.io/v1/namespaces/team/rayclusters/llama": llama().build()}
     file = write(llama(2_000_000_000).build())
     ended = at(Scene(), "diff", file, change=lambda server: server.answers.update(live))
@@ -116,9 +114,7 @@ def test_a_file_without_permission_says_what_to_change(
     assert f"{file}: Permission denied: make it readable for you" in refused(run, "preview", file)
 
 
-def test_an_api_server_that_does_not_listen_is_named_with_the_reason(
-    run: Run, tmp_path: Path
-) -> None:
+def test_an_api_server_that_is_down_is_named_with_the_reason(run: Run, tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     error = refused(run, "status", "--kubeconfig", kubeconfig(tmp_path, port))
@@ -197,9 +193,7 @@ def test_a_baseline_that_is_a_folder_is_named(tmp_path: Path, run: Run, write: W
     ("devices: {X: nvidia.com/gpu}", "setting devices.X is 'nvidia.com/gpu', and has to be a"),
     ("devices: {X: [5]}", "setting devices.X.0 is 5, and has to be text"),
 ])  # fmt: skip
-def test_a_wrong_type_inside_a_map_of_settings_is_named(
-    setting: str, said: str, run: Run, write: Write
-) -> None:
+def test_a_wrong_type_in_a_map_is_named(setting: str, said: str, run: Run, write: Write) -> None:
     head = {"apiVersion": "config.ray-webhook.dev/v1alpha1", "kind": "Configuration"}
     assert said in refused(run, "settings", "check", write(head | yaml.safe_load(setting)))
 

@@ -33,9 +33,7 @@ def test_an_issued_certificate_can_be_inspected(run: Run, tmp_path: Path) -> Non
     assert "names:       none" in run("certs", "inspect", folder / "ca.crt").out
 
 
-def test_a_client_that_trusts_the_authority_accepts_key_and_certificate(
-    issue: Issue, tmp_path: Path
-) -> None:
+def test_a_client_of_the_authority_accepts_the_certificate(issue: Issue, tmp_path: Path) -> None:
     issue()
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(tmp_path / "tls.crt", tmp_path / "tls.key")
@@ -66,9 +64,7 @@ def test_only_the_owner_can_read_the_key_even_if_an_older_one_was_open(
 
 
 @pytest.mark.parametrize("days", ["0", "-1", "3651", "ten", "1.5", "", "\u00b2"])
-def test_an_invalid_number_of_days_is_refused_with_the_bounds(
-    days: str, issue: Issue, tmp_path: Path
-) -> None:
+def test_invalid_days_are_refused_with_bounds(days: str, issue: Issue, tmp_path: Path) -> None:
     ended = issue(f"--days={days}")
     said = f"{days!r} is not a number of days from 1 to 3650"
     assert (ended.status, said in ended.err) == (2, True)
@@ -82,9 +78,7 @@ def test_a_name_that_no_client_can_request_is_refused(name: str, issue: Issue) -
 
 
 @pytest.mark.parametrize(("place", "said"), [("file", "File exists"), ("file/certs", "file")])
-def test_a_directory_that_cannot_be_written_is_named(
-    place: str, said: str, run: Run, tmp_path: Path
-) -> None:
+def test_a_read_only_directory_is_named(place: str, said: str, run: Run, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     status, _, err = run("certs", "issue", "--dir", tmp_path / place)
     assert (status, f"{tmp_path / 'file'}" in err, said in err) == (2, True, True)

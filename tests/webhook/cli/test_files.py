@@ -58,9 +58,7 @@ def test_every_command_refuses_a_file_with_the_same_words_and_line(
     assert found.startswith(f"{path}{problem}")
 
 
-def test_every_command_names_a_missing_file_and_what_to_give(
-    tmp_path: Path, run: Run, write: Write
-) -> None:
+def test_commands_name_a_missing_file_and_advice(tmp_path: Path, run: Run, write: Write) -> None:
     missing, good = tmp_path / "none.yaml", write(CLUSTER)
     commands = ("preview", good, "--state"), ("diff",), ("status", "--state"), ("check", "--state")
     every = (("validate",), ("preview",), SERVE, ("dashboard", "--state"), *commands)
@@ -69,9 +67,7 @@ def test_every_command_names_a_missing_file_and_what_to_give(
 
 
 @pytest.mark.parametrize("text", ["words\n", "- 1\n", "{}\n", "", "kind: Service\n"])
-def test_a_path_without_an_object_of_the_right_kind_is_refused(
-    text: str, run: Run, write: Write
-) -> None:
+def test_a_path_without_the_right_object_is_refused(text: str, run: Run, write: Write) -> None:
     path = write(text)
     wanted = f"{path}: no Ray object or Pod in it (apiVersion ray.io/v1 or v1)"
     assert error(run, "preview", path) == wanted
@@ -138,9 +134,7 @@ def open_folder() -> Iterator[Path]:
         yield Path(name)
 
 
-def test_a_folder_that_cannot_be_read_is_no_success_of_any_command(
-    open_folder: Path, run: Run
-) -> None:
+def test_an_unreadable_folder_is_no_success_of_any_command(open_folder: Path, run: Run) -> None:
     (closed := open_folder / "a-closed").mkdir()
     (open_folder / "cluster.yaml").write_text(CLUSTER)
     with unreadable(closed):
@@ -154,9 +148,7 @@ def test_a_folder_that_cannot_be_read_is_no_success_of_any_command(
 @pytest.mark.parametrize(
     ("text", "output"), [(CLUSTER, "pod 1: c-head-*"), ("a: [\n", "preview: <stdin>:2: not YAML")]
 )
-def test_standard_input_is_read_for_a_dash(
-    text: str, output: str, run: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_dash_is_stdin(text: str, output: str, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
     ended = run("preview", "-")
     assert output in ended.out + ended.err

@@ -86,9 +86,7 @@ def test_help_and_version_are_commands_too(words: list[str], flags: list[str], r
     (["controller", "--ignore.rayclustrs", "x"], "did you mean --ignore.rayclusters?"),
     (["preview", "--sumary", "-f", "x"], "--sumary; did you mean --summary?"),
 ])  # fmt: skip
-def test_a_mistyped_word_is_refused_with_a_similar_one(
-    words: list[str], said: str, run: Run
-) -> None:
+def test_a_mistyped_word_gets_a_similar_one(words: list[str], said: str, run: Run) -> None:
     status, _, err = run(*words)
     assert (status, said in err) == (2, True)
     assert len(err.splitlines()) <= 3
@@ -116,9 +114,7 @@ def run_to(stream: IO[str], *arguments: str) -> tuple[int, str]:
     ("validate", "--help"),
     ("--version",),
 ])  # fmt: skip
-def test_a_full_disk_is_an_error_without_a_traceback(
-    arguments: Sequence[str], tmp_path: Path
-) -> None:
+def test_a_full_disk_is_a_plain_error(arguments: Sequence[str], tmp_path: Path) -> None:
     folder = [str(tmp_path)] if arguments[-1] == "--dir" else []
     with Path("/dev/full").open("w") as full:
         status, err = run_to(full, *arguments, *folder)

@@ -172,9 +172,7 @@ def test_the_files_of_a_directory_and_several_files_are_read(run: Run, write: Wr
     assert run("preview", "-f", write(CLUSTER), "-f", two, "-o", "patch").out.count("\n") == 3 + 5
 
 
-def test_a_pod_that_is_older_than_the_hosts_of_its_group_has_no_identity(
-    run: Run, write: Write
-) -> None:
+def test_a_pod_older_than_the_hosts_of_its_group_has_no_identity(run: Run, write: Write) -> None:
     pod = a_pod().of("c").worker("g").label(names.LABEL_REPLICA_INDEX, "0").build()
     cluster = a_cluster("c").group("g", hosts=2, replicas=1).build()
     state = write(cluster, pod, name="state.yaml")
@@ -207,9 +205,7 @@ def test_a_denied_pod_gets_no_identity(run: Run, write: Write) -> None:
     assert (status, "replica 0, host 0" in out) == (1, True)
 
 
-def test_a_pod_of_an_unknown_raycluster_is_refused_with_what_to_give(
-    run: Run, write: Write
-) -> None:
+def test_a_pod_of_an_unknown_raycluster_is_refused_with_advice(run: Run, write: Write) -> None:
     status, _, err = run("preview", write(BLANK))
     assert status == 1
     assert f"{NAMESPACE}/c with uid {uid_of('c')}" in err
@@ -262,9 +258,7 @@ def a_shard(name: str, index: str = "") -> Object:
     return (built.annotated(names.ANNOTATION_SHARD_INDEX, index) if index else built).build()
 
 
-def test_a_raycluster_of_a_shard_group_gets_the_index_that_the_webhook_would_set(
-    run: Run, write: Write
-) -> None:
+def test_a_raycluster_of_a_shard_group_gets_its_index(run: Run, write: Write) -> None:
     path = write(a_shard("a"), a_shard("b"))
     state = write(a_shard("there", "0"), name="state.yaml")
     status, out, _ = run("preview", path, "--state", state, "--explain", "-o", "yaml")
@@ -283,9 +277,7 @@ def test_a_raycluster_in_the_state_keeps_its_index(run: Run, write: Write) -> No
     assert (status, "RayCluster a: shard 7 of search" in out) == (0, True)
 
 
-def test_a_raycluster_with_a_duplicate_index_is_refused_without_its_pods(
-    run: Run, write: Write
-) -> None:
+def test_a_raycluster_with_a_duplicate_index_shows_no_pods(run: Run, write: Write) -> None:
     state = write(a_shard("b", "7"), name="state.yaml")
     status, out, err = run("preview", write(a_shard("a", "7")), "--state", state, "--explain")
     assert (status, headings(out)) == (1, [])
@@ -310,9 +302,7 @@ def wrapped(kind: str, **more: object) -> Object:
 
 
 @pytest.mark.parametrize("kind", ["RayJob", "RayService", "RayCronJob"])
-def test_an_object_that_creates_a_raycluster_is_shown_with_its_pods(
-    kind: str, run: Run, write: Write
-) -> None:
+def test_an_owner_of_a_raycluster_is_shown_with_its_pods(kind: str, run: Run, write: Write) -> None:
     status, out, _ = run("preview", write(wrapped(kind)), "-o", "json")
     pods = json.loads(out)["items"]
     assert (status, len(pods)) == (0, 5)
@@ -329,9 +319,7 @@ def test_annotations_of_a_rayjob_reach_its_raycluster(run: Run, write: Write) ->
 
 
 @pytest.mark.parametrize("has_cluster", [False, True])
-def test_a_rayjob_with_a_cluster_selector_has_no_pods(
-    run: Run, write: Write, has_cluster: bool
-) -> None:
+def test_a_rayjob_with_a_selector_has_no_pods(run: Run, write: Write, has_cluster: bool) -> None:
     job = wrapped("RayJob")
     job["spec"] |= {"clusterSelector": {"ray.io/cluster": "c"}, "entrypoint": "python a.py"}
     if not has_cluster:
@@ -340,9 +328,7 @@ def test_a_rayjob_with_a_cluster_selector_has_no_pods(
     assert (status, "a RayJob with a clusterSelector runs on" in err) == (2, True)
 
 
-def test_a_summary_has_a_row_for_each_worker_and_of_many_the_first_and_the_last(
-    run: Run, write: Write
-) -> None:
+def test_a_summary_has_a_row_a_worker_or_the_first_and_the_last(run: Run, write: Write) -> None:
     head, *rows = run("preview", V4, "--summary").out.splitlines()
     assert head.split()[:4] == ["cluster", "group", "replica", "host"]
     assert [row.split()[:5] for row in rows] == [

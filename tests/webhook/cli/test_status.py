@@ -66,9 +66,7 @@ def test_a_pod_group_has_the_reason_of_the_scheduler(status: Run) -> None:
     assert (code, text in " ".join(out.split())) == (1, True)
 
 
-def test_a_terminal_with_ascii_alone_gets_no_other_character(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_terminal_with_ascii_gets_ascii(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     written = io.BytesIO()
     monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(written, "ascii", write_through=True))
     with serving(Scene().without(HOST), tmp_path) as (_, kubeconfig):
@@ -88,9 +86,7 @@ def test_pods_that_are_being_deleted_are_counted(status: Run) -> None:
     ([], "✗ 1 RayCluster, none degraded; 1 problem of the installation"),
     ([HOST], "✗ 1 RayCluster, 1 degraded; 1 problem of the installation"),
 ])  # fmt: skip
-def test_the_last_line_counts_problems_of_the_installation(
-    lost: list[str], last: str, status: Run
-) -> None:
+def test_problems_of_the_installation_count(lost: list[str], last: str, status: Run) -> None:
     scene = Scene().without(*lost)
     other = copy.deepcopy(scene.webhooks[0])
     other["metadata"]["name"] = "ray-webhook-again"
@@ -227,9 +223,7 @@ def test_a_kind_that_cannot_be_read_is_named_of_cluster_and_file(
         assert (ended.status, "not read: nodes (forbidden)" in ended.out) == (0, True)
 
 
-def test_one_namespace_and_one_raycluster_of_a_state_are_shown(
-    status: Run, run: Run, write: Write
-) -> None:
+def test_a_namespace_or_raycluster_of_a_state_is_shown(status: Run, run: Run, write: Write) -> None:
     file = write(status(Scene(), "-o", "state").out)
     assert run("status", "llama", "--state", file, "-n", "team").status == 0
     ended = run("status", "--state", file, "-n", "other")
@@ -278,9 +272,7 @@ def test_limits_that_may_not_be_read_are_left_out(status: Run) -> None:
     assert "resourcequotas" not in ended.out
 
 
-def test_an_event_of_a_state_that_is_no_rejection_is_not_taken_for_one(
-    status: Run, run: Run, write: Write
-) -> None:
+def test_an_event_that_is_no_rejection_is_not_shown(status: Run, run: Run, write: Write) -> None:
     state = json.loads(status(Scene().without(HOST), "-o", "state").out)
     event = samples()["pod-refused"].events[0] | {
         "apiVersion": "v1",
@@ -295,9 +287,7 @@ def test_an_event_of_a_state_that_is_no_rejection_is_not_taken_for_one(
 
 
 @pytest.mark.parametrize("kind", ["Pod", "RayCluster"])
-def test_an_object_of_a_state_without_a_name_is_named_by_its_line(
-    kind: str, run: Run, write: Write
-) -> None:
+def test_an_object_without_a_name_is_named_by_its_line(kind: str, run: Run, write: Write) -> None:
     scene = Scene(llama())
     found = copy.deepcopy(scene.cluster if kind == "RayCluster" else scene.pods["llama-head"])
     del found["metadata"]["name"]

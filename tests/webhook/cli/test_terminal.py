@@ -36,9 +36,7 @@ def check(out: str) -> None:
     (Scene().with_env(HOST, TPU_WORKER_ID=EVIL), ("explain", "pod", HOST)),
     (Scene().changed(HOST, status=DOWN), ("status",)),
 ])  # fmt: skip
-def test_values_and_messages_of_pods_are_text(
-    scene: Scene, arguments: tuple[str, ...], at: At
-) -> None:
+def test_values_and_messages_are_text(scene: Scene, arguments: tuple[str, ...], at: At) -> None:
     check(at(scene, *arguments).out)
 
 

@@ -64,9 +64,7 @@ def validate(run: Run) -> Run:
     return partial(run, "validate")
 
 
-def test_findings_are_printed_with_their_line_and_fail_the_command(
-    validate: Run, write: Write
-) -> None:
+def test_findings_are_printed_with_line_and_fail_the_command(validate: Run, write: Write) -> None:
     path = write(BROKEN)
     status, out, err = validate("-f", path)
     assert status == 1
@@ -124,9 +122,7 @@ def test_findings_have_the_line_in_the_file(
     assert lines_of(validate(write(text)).out) == lines
 
 
-def test_directories_are_searched_for_yaml_and_json(
-    validate: Run, write: Write, tmp_path: Path
-) -> None:
+def test_folders_are_searched_for_yaml_json(validate: Run, write: Write, tmp_path: Path) -> None:
     found = [
         write(BROKEN, name="b.yml"),
         write(json.dumps(yaml.safe_load(BROKEN)), name="s/a.json"),
@@ -161,9 +157,7 @@ def test_json_has_lines_too_and_may_have_tabs_and_surrogates(validate: Run, writ
     assert validate(path).out.startswith(f"{path}:{line}: deny num-of-hosts-invalid")
 
 
-def test_a_field_that_is_missing_is_reported_at_what_should_have_it(
-    validate: Run, write: Write
-) -> None:
+def test_a_missing_field_is_reported_at_its_parent(validate: Run, write: Write) -> None:
     path = write(CLEAN.replace("spec:\n  head", "spec:\n  enableInTreeAutoscaling: yes\n  head"))
     lines = path.read_text().splitlines()
     out = validate(path).out.splitlines()
@@ -212,9 +206,7 @@ def test_aliases_that_explode_are_refused(validate: Run, write: Write) -> None:
     assert validate(write(bomb)).status == 2
 
 
-def test_a_file_that_cannot_be_read_keeps_no_other_from_being_checked(
-    validate: Run, write: Write
-) -> None:
+def test_an_unreadable_file_keeps_no_other_from_its_check(validate: Run, write: Write) -> None:
     wrong, other = write("a: [1\n", name="wrong.yaml"), write(BROKEN)
     status, out, err = validate(wrong, "none.yaml", other)
     assert status == 2
@@ -363,9 +355,7 @@ def test_a_finding_within_a_text_has_the_line_in_the_file(
 
 
 @pytest.mark.parametrize("output", ["json", "github", "sarif"])
-def test_a_file_that_cannot_be_read_is_in_the_report_of_every_format(
-    validate: Run, write: Write, output: str
-) -> None:
+def test_an_unreadable_file_is_in_every_format(validate: Run, write: Write, output: str) -> None:
     status, out, _ = validate(write("a: [\n", name="open.yaml"), "-o", output)
     assert status == 2
     assert "open.yaml" in out
@@ -391,9 +381,7 @@ def test_a_bug_in_a_rule_is_a_finding_and_keeps_no_other_object_from_being_check
     assert "RecursionError: a bug" in err
 
 
-def test_findings_of_a_baseline_are_left_out_and_new_ones_are_not(
-    validate: Run, write: Write
-) -> None:
+def test_findings_of_a_baseline_are_left_out_new_ones_not(validate: Run, write: Write) -> None:
     baseline = write(validate(write(WARNED), "-o", "json")[1], name="baseline.json")
     moved = write(f"# moved\n{WARNED}")
     status, out, err = validate(moved, "--strict", "--baseline", baseline)
@@ -405,9 +393,7 @@ def test_findings_of_a_baseline_are_left_out_and_new_ones_are_not(
     assert (status, err.partition("nowhere")[0]) == (2, "ray-webhook validate: --baseline ")
 
 
-def test_nothing_to_check_is_no_success_where_something_is_required(
-    validate: Run, write: Write
-) -> None:
+def test_nothing_to_check_is_no_success_if_required(validate: Run, write: Write) -> None:
     other = write("apiVersion: v1\nkind: Pod\n")
     assert validate(other).status == 0
     status, _, err = validate(other, "--require")
@@ -415,9 +401,7 @@ def test_nothing_to_check_is_no_success_where_something_is_required(
     assert validate(write(CLEAN), "--require").status == 0
 
 
-def test_two_objects_of_one_name_are_noted_and_strictly_a_failure(
-    validate: Run, write: Write
-) -> None:
+def test_two_objects_of_one_name_are_noted_strictly_a_fault(validate: Run, write: Write) -> None:
     one, other = write(CLEAN, name="one.yaml"), write(CLEAN, name="other.yaml")
     status, _, err = validate(one, other)
     assert status == 0
@@ -446,9 +430,7 @@ def test_an_autoscaler_of_a_ray_object_is_noted(
     assert "no effect" not in validate(write(vpa.replace("RayCluster", "Deployment")))[2]
 
 
-def test_templates_of_helm_are_named_as_what_they_are(
-    validate: Run, write: Write, tmp_path: Path
-) -> None:
+def test_templates_of_helm_are_named_so(validate: Run, write: Write, tmp_path: Path) -> None:
     write("name: x", name="chart/Chart.yaml")
     template = CLEAN.replace("name: demo", 'name: "{{ .Release.Name }}"')
     path = write(template, name="chart/templates/ray/cluster.yaml")
@@ -517,9 +499,7 @@ def test_either_files_or_a_cluster_have_to_be_named(validate: Run, write: Write)
 @pytest.mark.parametrize(
     "flag", [("-n", "x"), ("-A",), ("--context", "x"), ("--kubeconfig", "x")], ids=" ".join
 )
-def test_flags_that_choose_a_cluster_need_one(
-    validate: Run, write: Write, flag: tuple[str, ...]
-) -> None:
+def test_flags_for_a_cluster_need_one(validate: Run, write: Write, flag: tuple[str, ...]) -> None:
     status, out, err = validate(write(BROKEN), *flag)
     assert (status, out) == (2, "")
     assert "add --cluster, or leave them out" in err
@@ -578,9 +558,7 @@ def test_a_duplicate_key_and_a_broken_document_hide_no_finding(validate: Run, wr
     assert f"{path}:2: not YAML: " in err
 
 
-def test_a_ray_object_in_another_object_is_checked_with_its_path(
-    validate: Run, write: Write
-) -> None:
+def test_a_nested_ray_object_is_checked_with_its_path(validate: Run, write: Write) -> None:
     inner = "".join(f"      {line}\n" for line in BROKEN.splitlines())
     path = write(f"kind: AppWrapper\nspec:\n  components:\n  - template:\n{inner}")
     status, out, err = validate(path)
@@ -633,9 +611,7 @@ def test_the_settings_file_of_a_repository_has_the_settings_of_all_processes() -
 
 
 @pytest.mark.parametrize("release", ["9.9", "1.0", "2.1"])
-def test_a_release_that_the_rules_are_not_for_is_refused_with_the_others(
-    release: str, run: Run
-) -> None:
+def test_a_release_without_rules_is_refused_with_the_others(release: str, run: Run) -> None:
     status, _, err = run("validate", "--kuberay", release, "-f", "examples/gpu-2x8.yaml")
     said = f"the rules do not know KubeRay {release}: write one of 1.1, 1.2, 1.3, 1.4, 1.5, "
     assert (status, said in err) == (2, True)
@@ -741,9 +717,7 @@ def test_a_patch_that_a_kustomization_names_is_skipped_and_listed(
 
 
 @pytest.mark.parametrize("base", ["a.yaml", "z.yaml"])
-def test_an_object_without_a_head_is_a_patch_of_the_one_of_another_file(
-    base: str, tmp_path: Path, validate: Run
-) -> None:
+def test_an_object_without_a_head_patches_another(base: str, tmp_path: Path, validate: Run) -> None:
     (tmp_path / "k.yaml").write_text(PART.replace("{name: demo}", "{name: demo, namespace: team}"))
     (tmp_path / base).write_text(RIGHT)
     status, out, err = validate(tmp_path, "--strict")
@@ -751,9 +725,7 @@ def test_an_object_without_a_head_is_a_patch_of_the_one_of_another_file(
     assert f"k.yaml:3: a patch of RayCluster team/demo in {tmp_path / base}, skipped" in err
 
 
-def test_an_object_without_a_head_is_checked_if_no_other_file_has_it(
-    tmp_path: Path, validate: Run, write: Write
-) -> None:
+def test_an_object_without_a_head_is_checked(tmp_path: Path, validate: Run, write: Write) -> None:
     assert validate(write(PART)).status == 1
     assert validate(write(f"{RIGHT}---\n{PART}")).status == 1, "one file is no base and patch"
     (tmp_path / "other.yaml").write_text(RIGHT.replace("name: demo", "name: other"))

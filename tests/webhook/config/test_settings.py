@@ -125,9 +125,7 @@ def test_a_flag_below_an_invalid_section_of_the_file_leaves_its_error(tmp_path: 
     HEAD.replace("kind: Configuration", "kind: Other"),
     "text",
 ])  # fmt: skip
-def test_a_file_of_another_kind_is_refused_with_the_lines_to_write(
-    tmp_path: Path, text: str
-) -> None:
+def test_a_file_of_another_kind_is_refused_with_an_example(tmp_path: Path, text: str) -> None:
     file = tmp_path / "settings.yaml"
     file.write_text(text)
     with pytest.raises(InputError, match=re.escape(BEGIN)):
@@ -207,9 +205,7 @@ def test_a_tag_of_yaml_is_read(tmp_path: Path) -> None:
     assert read_settings(["--config", str(file)]).log.admissions == "denied"
 
 
-def test_settings_are_checked_before_they_are_installed(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_settings_can_be_checked_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     good = written(tmp_path, "log: {admissions: denied}")
     assert main(["settings", "check", str(good)]) == 0
     assert "can be used" in capsys.readouterr().out

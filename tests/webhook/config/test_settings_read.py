@@ -46,9 +46,7 @@ class Recorded:
 
 
 @pytest.mark.parametrize("process", PROCESSES)
-def test_a_process_has_flags_for_the_settings_that_it_reads(
-    process: str, read: dict[str, set[str]]
-) -> None:
+def test_a_process_has_flags_for_its_settings(process: str, read: dict[str, set[str]]) -> None:
     assert {*settings_of(process)} - OF_COMMANDS == read[process]
 
 

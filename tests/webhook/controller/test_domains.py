@@ -48,9 +48,7 @@ def domains(api: FakeApi) -> list[str]:
     return sorted(api.objects(PLURAL))
 
 
-async def test_a_domain_is_made_once_with_what_nvidia_asks_for_and_belongs_to_its_raycluster(
-    api: FakeApi,
-) -> None:
+async def test_a_domain_is_created_once_as_nvidia_asks_with_its_owner(api: FakeApi) -> None:
     api.put(RAYCLUSTERS, asking("worker-group"))
     async with publishing(api, subject=COMPUTE_DOMAINS) as p:
         await eventually(lambda: domains(api) == [GROUP])
@@ -64,9 +62,7 @@ async def test_a_domain_is_made_once_with_what_nvidia_asks_for_and_belongs_to_it
     assert (owner["uid"], owner["controller"]) == ("uid-of-ray", True)
 
 
-async def test_the_domain_of_a_replica_is_made_for_its_first_pod_and_goes_with_its_last(
-    api: FakeApi,
-) -> None:
+async def test_a_domain_exists_from_the_first_pod_to_the_last_of_a_replica(api: FakeApi) -> None:
     api.put(RAYCLUSTERS, asking("replica"))
     async with publishing(api, subject=COMPUTE_DOMAINS) as p:
         await p.rests.more(10)

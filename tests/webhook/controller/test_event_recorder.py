@@ -91,9 +91,7 @@ async def test_another_process_goes_on_with_the_series(api: FakeApi) -> None:
     assert event["reportingInstance"] == "one"
 
 
-async def test_the_second_write_of_an_event_counts_as_the_second_whichever_process_makes_it(
-    api: FakeApi,
-) -> None:
+async def test_the_second_write_of_an_event_counts_in_any_process(api: FakeApi) -> None:
     async with recording(api) as first, recording(api, "two") as second:
         await first.record([a_notice()], NOW)
         await second.record([a_notice()], NOW + 60)
@@ -110,9 +108,7 @@ async def test_an_event_that_the_api_server_has_forgotten_is_made_anew(api: Fake
     assert "series" not in event
 
 
-async def test_what_could_not_be_written_is_written_at_the_next_look_and_counted(
-    api: FakeApi,
-) -> None:
+async def test_events_that_failed_are_written_later_and_counted(api: FakeApi) -> None:
     refused = [503, 503]
 
     def before(request: Request) -> int:

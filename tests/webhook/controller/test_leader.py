@@ -135,9 +135,7 @@ async def test_a_work_that_ends_ends_the_process_and_gives_the_lease_back(bug: s
         assert lease.holding.holder_identity == ""
 
 
-async def test_it_is_not_known_who_leads_before_the_api_server_has_answered(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+async def test_no_leader_is_named_before_an_answer(caplog: pytest.LogCaptureFixture) -> None:
     async with candidates(1) as (time, _, found):
         (one,) = found
         one.view.reachable = False

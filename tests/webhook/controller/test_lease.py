@@ -39,9 +39,7 @@ async def test_what_is_written_is_what_is_read(api: FakeApi, lease: Lease) -> No
 
 
 @pytest.mark.parametrize("version", ["", "1"])
-async def test_a_lease_that_has_changed_is_not_written(
-    api: FakeApi, lease: Lease, version: str
-) -> None:
+async def test_a_changed_lease_is_not_written(api: FakeApi, lease: Lease, version: str) -> None:
     await lease.write(HELD, "", SECONDS)
     with pytest.raises(ApiError) as refusal:
         await lease.write(Holding("other", 15), version, SECONDS)

@@ -349,9 +349,7 @@ def test_a_pod_group_that_is_being_deleted_is_waited_for(model: Model) -> None:
 
 
 @pytest.mark.parametrize("controller", [UID, "a previous RayCluster of the name"])
-def test_a_pod_group_that_pods_keep_from_going_is_let_go_when_another_is_wanted(
-    model: Model, controller: str
-) -> None:
+def test_a_pod_group_that_pods_retain_goes_for_another(model: Model, controller: str) -> None:
     going = Identity("c-a", "u", "1", controller, deleting=True)
     model.groups["c-a"] = SeenPodGroup(going, 2, "", protection=1)
     assert next_actions(replace(ONE, pod_groups=()), model) == [("Create", WORKLOAD)]
@@ -393,9 +391,7 @@ def test_a_workload_that_is_not_ours_leaves_pod_groups_alone(model: Model) -> No
     assert foreign(ONE, model.actual) == [WORKLOAD]
 
 
-def test_a_workload_that_is_not_wanted_any_more_stays_while_a_wanted_pod_group_refers_to_it(
-    model: Model,
-) -> None:
+def test_an_unwanted_workload_stays_while_a_pod_group_refers_to_it(model: Model) -> None:
     model.settle(ONE)
     without_workload = replace(ONE, workload=None)
     assert next_actions(without_workload, model) == []

@@ -18,9 +18,7 @@ from webhook.groups.group_config import read_cluster_config
 from webhook.groups.identity import HostIdentity
 
 
-def test_objects_are_found_once_however_they_are_looked_for_and_on_as_many_pages_as_it_takes() -> (
-    None
-):
+def test_objects_are_found_once_by_any_query_and_on_all_their_pages() -> None:
     async def story() -> None:
         async with FakeApi(served={"v1beta1"}).serving() as api:
             for name in ("ray", "other"):

@@ -152,9 +152,7 @@ def test_there_is_no_workload_when_priorities_differ_as_the_api_server_refuses_i
 
 
 @pytest.mark.parametrize(("groups", "fits"), [(TEMPLATES_MAX - 1, True), (TEMPLATES_MAX, False)])
-def test_there_is_no_workload_for_more_groups_than_it_has_templates(
-    groups: int, fits: bool
-) -> None:
+def test_no_workload_has_more_groups_than_templates(groups: int, fits: bool) -> None:
     cluster = asking(WORKER_GROUP)
     for number in range(groups):
         cluster.group(f"g{number}")

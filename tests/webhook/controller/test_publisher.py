@@ -63,9 +63,7 @@ def known_to_ask(p: Publishing) -> bool:
     return cluster_config is not None and cluster_config.gang.active
 
 
-async def test_a_workload_and_its_pod_groups_are_made_once_and_bear_owner_and_labels(
-    api: FakeApi, version: str
-) -> None:
+async def test_a_workload_and_pod_groups_have_owner_and_labels(api: FakeApi, version: str) -> None:
     api.put(RAYCLUSTERS, a_cluster(WORKER_GROUP))
     async with publishing(api, version) as p:
         await eventually(lambda: counts(api) == BY_GROUP)
@@ -105,9 +103,7 @@ async def test_pod_groups_name_their_template_as_the_api_version_does(
     assert api.objects(PODGROUPS)["ray-worker-tpu"]["spec"][place] == reference
 
 
-async def test_a_replica_gets_its_pod_group_with_its_first_pod_and_loses_it_with_its_last(
-    api: FakeApi, version: str
-) -> None:
+async def test_a_replica_has_its_pod_group_while_it_has_pods(api: FakeApi, version: str) -> None:
     api.put(RAYCLUSTERS, a_cluster(REPLICA, enableInTreeAutoscaling=True))
     async with publishing(api, version):
         await eventually(lambda: templates(api) == {"worker-tpu": 4})
@@ -136,9 +132,7 @@ async def test_a_count_follows_the_desired_count_where_it_can_be_patched(api: Fa
         await eventually(lambda: counts(api) == {"ray-head": 0})
 
 
-async def test_a_count_that_cannot_be_patched_waits_until_the_last_pod_is_gone(
-    api: FakeApi,
-) -> None:
+async def test_a_count_that_cannot_be_patched_waits_for_the_last_pod(api: FakeApi) -> None:
     api.put(RAYCLUSTERS, a_cluster(WORKER_GROUP))
     api.put(PODS, a_pod("p", HostIdentity(0, 0, "tpu-bcdfg")))
     async with publishing(api, "v1alpha2"):
@@ -151,9 +145,7 @@ async def test_a_count_that_cannot_be_patched_waits_until_the_last_pod_is_gone(
         await eventually(lambda: counts(api) == {"ray-head": 0, "ray-worker-tpu": 20})
 
 
-async def test_a_gang_of_a_whole_cluster_is_not_made_anew_while_its_head_lives(
-    api: FakeApi,
-) -> None:
+async def test_a_gang_of_a_cluster_is_not_recreated_while_its_head_lives(api: FakeApi) -> None:
     api.put(RAYCLUSTERS, a_cluster(CLUSTER))
     api.put(PODS, a_head())
     async with publishing(api, "v1alpha2"):
@@ -288,9 +280,7 @@ async def test_objects_of_others_are_left_as_they_are_and_reported_once(
     assert "default/ray: ray-worker-tpu exist" in reports[0]
 
 
-async def test_objects_of_a_previous_cluster_of_the_same_name_are_not_touched(
-    api: FakeApi, version: str
-) -> None:
+async def test_objects_of_a_previous_cluster_are_not_touched(api: FakeApi, version: str) -> None:
     api.put(RAYCLUSTERS, a_cluster(WORKER_GROUP))
     async with publishing(api, version):
         await eventually(lambda: counts(api) == BY_GROUP)
@@ -313,9 +303,7 @@ async def test_objects_of_a_previous_cluster_of_the_same_name_are_not_touched(
         assert owners == {"another-uid"}
 
 
-async def test_opting_out_removes_everything_and_then_nothing_is_asked(
-    api: FakeApi, version: str
-) -> None:
+async def test_opting_out_removes_all_and_ends_requests(api: FakeApi, version: str) -> None:
     api.put(RAYCLUSTERS, a_cluster(WORKER_GROUP))
     async with publishing(api, version):
         await eventually(lambda: counts(api) == BY_GROUP)
@@ -324,9 +312,7 @@ async def test_opting_out_removes_everything_and_then_nothing_is_asked(
         await nothing_but_resyncs(api)
 
 
-async def test_suspension_removes_pod_groups_and_resuming_brings_them_back(
-    api: FakeApi, version: str
-) -> None:
+async def test_suspension_removes_pod_groups_until_it_ends(api: FakeApi, version: str) -> None:
     api.put(RAYCLUSTERS, a_cluster(WORKER_GROUP))
     async with publishing(api, version):
         await eventually(lambda: counts(api) == BY_GROUP)
@@ -410,9 +396,7 @@ async def test_a_refusal_is_forgotten_as_soon_as_the_cluster_changes_but_an_outa
             await eventually(lambda: counts(api) == {"ray-head": 0, "ray-worker-tpu": 12})
 
 
-async def test_a_pod_group_that_is_refused_does_not_stop_its_siblings(
-    api: FakeApi, version: str
-) -> None:
+async def test_a_refused_pod_group_does_not_stop_its_siblings(api: FakeApi, version: str) -> None:
     api.put(RAYCLUSTERS, a_cluster(REPLICA))
     api.before = lambda request: (
         403 if request.verb == "create" and request.name.endswith("bbbbb") else 0
@@ -427,9 +411,7 @@ async def test_a_pod_group_that_is_refused_does_not_stop_its_siblings(
         assert api.count("create", WORKLOADS) == 1
 
 
-async def test_the_default_priority_that_the_api_server_fills_in_is_no_difference(
-    api: FakeApi, version: str
-) -> None:
+async def test_the_default_priority_is_no_difference(api: FakeApi, version: str) -> None:
     api.default_priority = "standard"
     api.put(RAYCLUSTERS, a_cluster(WORKER_GROUP))
     async with publishing(api, version):
@@ -449,9 +431,7 @@ async def test_the_default_priority_that_the_api_server_fills_in_is_no_differenc
         )
 
 
-async def test_nothing_is_asked_before_the_watches_are_synced_or_while_the_api_is_not_served(
-    api: FakeApi,
-) -> None:
+async def test_nothing_is_asked_before_sync_or_while_the_api_is_not_served(api: FakeApi) -> None:
     api.put(RAYCLUSTERS, a_cluster(WORKER_GROUP))
     api.always("list", Fault.BROKEN)
     async with publishing(api) as p:

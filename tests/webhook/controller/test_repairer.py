@@ -209,9 +209,7 @@ def test_a_whole_replica_is_recorded_once_and_stays() -> None:
     assert len(server.pods) == HOSTS
 
 
-def test_the_rest_of_a_broken_replica_is_marked_deleted_and_reported(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+def test_the_rest_of_a_broken_replica_is_deleted(caplog: pytest.LogCaptureFixture) -> None:
     server = Server()
     looked(server, 0.0)
     del server.pods["p0"]
@@ -404,9 +402,7 @@ def test_a_cluster_that_wants_to_be_ignored_is_left_alone_where_it_may_want_that
 
 
 @pytest.mark.parametrize("ignoring", [True, False])
-def test_a_label_that_came_meanwhile_leaves_a_cluster_alone_where_labels_may(
-    ignoring: bool,
-) -> None:
+def test_a_label_that_was_added_exempts_a_cluster_where_allowed(ignoring: bool) -> None:
     server = Server()
     known = cluster_config(server.cluster)
     server.document["metadata"]["labels"] = {names.LABEL_IGNORE: "true"}
@@ -439,9 +435,7 @@ def test_a_label_that_a_pod_template_carries_is_none(label: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "{", '{"g": {"whole": 1}}'])
-def test_a_record_that_cannot_be_read_is_replaced(
-    text: str, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_an_unreadable_record_is_replaced(text: str, caplog: pytest.LogCaptureFixture) -> None:
     server = Server()
     looked(server, 0.0)
     assert server.records is not None

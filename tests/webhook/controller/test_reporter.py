@@ -106,9 +106,7 @@ def test_an_owner_that_fails_becomes_an_event_and_a_metric() -> None:
     run(story)
 
 
-def test_a_process_that_no_longer_leads_reports_nothing_and_everything_when_it_leads_again() -> (
-    None
-):
+def test_a_process_reports_only_while_it_leads_and_then_everything() -> None:
     async def story(api: FakeApi, clock: Clock) -> None:
         async with standing_by(api, clock) as (reporter, object_cache):
             async with beside(reporter.run()):

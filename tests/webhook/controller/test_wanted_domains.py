@@ -44,9 +44,7 @@ def domains(cluster: ClusterBuilder, *identities: tuple[str, HostIdentity]) -> l
     ("", []),
     ("pods", []),
 ])  # fmt: skip
-def test_domains_of_groups_and_clusters_exist_as_long_as_they_are_asked_for(
-    scope: str, expected: list[str]
-) -> None:
+def test_domains_exist_as_long_as_they_are_asked_for(scope: str, expected: list[str]) -> None:
     assert domains(asking(scope)) == expected
 
 

@@ -160,9 +160,7 @@ async def test_what_only_time_can_change_is_reconciled_again_and_then_more_rarel
         assert work.times == [1.0, 5.0, 13.0, 21.0]
 
 
-async def test_a_bug_is_logged_once_and_keeps_no_other_key(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+async def test_a_bug_is_logged_once_and_stops_no_key(caplog: pytest.LogCaptureFixture) -> None:
     async with working() as (time, work, queue):
         work.error, work.spared = ValueError("a bug"), {OTHER}
         queue.add(RAY)

@@ -100,9 +100,7 @@ async def fake() -> AsyncIterator[FakeApi]:
 @pytest.mark.parametrize(
     "name", ["host-missing", "pod-refused", "podgroup-not-scheduled", "second-webhook", "ignored"]
 )
-async def test_what_is_followed_gives_the_picture_that_is_read_at_once(
-    fake: FakeApi, name: str
-) -> None:
+async def test_a_followed_cluster_looks_as_one_that_is_read(fake: FakeApi, name: str) -> None:
     scene = samples()[name].scene()
     store(fake, scene)
     async with following(fake, []) as followed:

@@ -135,9 +135,7 @@ def test_a_bug_is_logged_once_with_its_traceback(
     assert [each.getMessage() for each in caplog.records] == [text] * 2
 
 
-async def test_rayclusters_appear_while_the_first_examination_runs(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_rayclusters_appear_during_the_first_pass(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("webhook.dashboard.live_updates._SLICE", 0.0)
     setup = Setup()
     for name in ("a", "b", "c"):
@@ -152,9 +150,7 @@ async def test_rayclusters_appear_while_the_first_examination_runs(
     assert len(setup.board.find(Query()).shown) == 3
 
 
-def test_a_raycluster_that_goes_while_it_cannot_be_shown_is_gone(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_raycluster_that_cannot_be_shown_can_be_deleted(monkeypatch: pytest.MonkeyPatch) -> None:
     setup = a_setup()
     with monkeypatch.context() as patch:
         patch.setattr(Examiner, "examine", examine_with_a_bug)

@@ -59,9 +59,7 @@ def _fewer_hosts(scene: Scene) -> None:
     (_other_host_name, "hostname-differs"),
     (_fewer_hosts, "hosts-changed"),
 ])  # fmt: skip
-def test_a_pod_that_cannot_be_adopted_is_a_problem(
-    change: Callable[[Scene], None], problem: str
-) -> None:
+def test_a_pod_without_adoption_is_a_problem(change: Callable[[Scene], None], problem: str) -> None:
     scene = a_google_scene()
     change(scene)
     assert problem in scene.ids()

@@ -140,9 +140,7 @@ AT_ONCE: dict[str, tuple[Scene, str, float | None]] = {
 
 
 @pytest.mark.parametrize(("scene", "diagnosis", "ago"), AT_ONCE.values(), ids=AT_ONCE)
-def test_a_problem_began_with_what_objects_and_events_tell(
-    scene: Scene, diagnosis: str, ago: float | None
-) -> None:
+def test_objects_and_events_date_a_problem(scene: Scene, diagnosis: str, ago: float | None) -> None:
     (problem,) = scene.examined().every_problem
     assert (problem.id, problem.since) == (diagnosis, None if ago is None else NOW - ago)
 
@@ -202,9 +200,7 @@ def test_an_absurd_grace_period_says_nothing_of_when_a_deletion_began(grace: int
     assert [each.since for each in found if each.id == "host-missing"] == [None]
 
 
-def test_the_end_of_a_pod_concerns_its_raycluster_without_a_search_of_all_pods(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_the_end_of_a_pod_needs_no_search_of_all_pods(monkeypatch: pytest.MonkeyPatch) -> None:
     scene = ended(Scene().without(HOST), HOST, 0)
     objects = scene.observed().load(ObjectCache())
     objects.begin()

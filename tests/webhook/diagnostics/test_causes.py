@@ -24,9 +24,7 @@ def refused() -> Scene:
     "webhook",
     ['"pods.admission.ray.io"', '"optional-pods.admission.ray.io"', r"\"pods.admission.ray.io\""],
 )
-def test_pods_that_are_rejected_as_the_webhook_is_unavailable_lead_to_the_check(
-    webhook: str,
-) -> None:
+def test_pods_rejected_for_an_unavailable_webhook_lead_to_the_check(webhook: str) -> None:
     scene = refused()
     (denied,) = scene.examined().clusters[0].problems
     assert denied.command.startswith("kubectl get raycluster ")
@@ -86,9 +84,7 @@ CASES: dict[str, tuple[Scene, set[str]]] = {
 
 
 @pytest.mark.parametrize(("scene", "shown"), CASES.values(), ids=CASES)
-def test_a_cause_is_shown_without_its_consequences_and_nothing_else_is_hidden(
-    scene: Scene, shown: set[str]
-) -> None:
+def test_a_cause_hides_its_consequences_and_nothing_else(scene: Scene, shown: set[str]) -> None:
     assert set(scene.ids()) == shown
 
 
@@ -124,9 +120,7 @@ def test_of_one_cluster_the_problem_that_began_first_is_first() -> None:
 
 
 @pytest.mark.parametrize(("created", "deletes"), [(BEFORE, True), (AFTER, False)])
-def test_a_deletion_is_not_advised_where_the_template_gives_the_number_of_hosts(
-    created: str, deletes: bool
-) -> None:
+def test_a_deletion_is_not_advised_against_a_template(created: str, deletes: bool) -> None:
     scene = Scene(llama(replicas=1))
     hosts = ",".join(f"tpu-0-{host}.llama-headless" for host in range(8))
     for name in scene.pods:
@@ -176,9 +170,7 @@ def flapping(seconds: float, hosts: int) -> Scene:
 
 @pytest.mark.parametrize("seconds", [1, 2, 60, 300])
 @pytest.mark.parametrize("hosts", [0, 1, 2, 3])
-def test_a_quota_that_is_full_within_a_replica_is_the_answer_at_every_moment(
-    seconds: float, hosts: int
-) -> None:
+def test_a_quota_that_is_full_within_a_replica_is_the_cause(seconds: float, hosts: int) -> None:
     (cluster,) = flapping(seconds, hosts).examined().clusters
     (problem,) = cluster.problems
     assert (problem.id, problem.since) == ("pod-refused", NOW - 900)

@@ -90,9 +90,7 @@ def test_the_second_webhook_is_migrated_from_and_not_deleted() -> None:
 
 
 @pytest.mark.parametrize("diagnosis", DIAGNOSES, ids=lambda diagnosis: diagnosis.id)
-def test_every_diagnosis_says_what_it_shows_why_it_hurts_and_where_that_comes_from(
-    diagnosis: Diagnosis[Any],
-) -> None:
+def test_every_diagnosis_has_meaning_harm_and_source(diagnosis: Diagnosis[Any]) -> None:
     what, why, source = explained(diagnosis)
     assert what.endswith(".")
     assert why.endswith(".")

@@ -78,9 +78,7 @@ def test_an_owner_that_is_well_is_no_problem(scene: Scene) -> None:
     ({"jobDeploymentStatus": "ValidationFailed", "message": "x" * 1000},
      f"RayJob train has failed: ValidationFailed: {'x' * 282}", "fix the RayJob, and create"),
 ])  # fmt: skip
-def test_a_failed_job_is_an_error_of_its_raycluster(
-    status: dict[str, Any], said: str, remedy: str
-) -> None:
+def test_a_failed_job_is_an_error_of_it(status: dict[str, Any], said: str, remedy: str) -> None:
     cluster_report = job(**status).examined()
     (problem,) = cluster_report.every_problem
     assert (problem.id, problem.cluster, problem.message) == ("job-failed", "llama", said)

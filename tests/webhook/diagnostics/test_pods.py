@@ -122,9 +122,7 @@ def test_a_pod_has_a_problem_or_none(
      "pod-not-ready"),
     ({"phase": "Pending", "conditions": [SCHEDULED]}, 300, "pod-not-ready"),
 ], ids=["ended", "waits", "starts slowly", "found a node late"])  # fmt: skip
-def test_a_problem_is_shown_after_its_delay(
-    status: dict[str, Any], seconds: float, expected: str
-) -> None:
+def test_a_problem_has_a_delay(status: dict[str, Any], seconds: float, expected: str) -> None:
     scene = Scene().changed(HOST, status=status)
     assert scene.ids(NOW + seconds - 1) == []
     assert scene.ids(NOW + seconds) == [expected]
@@ -230,9 +228,7 @@ def test_pods_behind_scheduling_gates_are_no_matter_of_nodes() -> None:
     ({"containerStatuses": [running("ray-worker", started=False)]}, True,
      "the startup probe of ray-worker has not succeeded"),
 ])  # fmt: skip
-def test_an_init_container_that_is_a_sidecar_need_not_end(
-    others: dict[str, Any], started: bool, said: str
-) -> None:
+def test_an_init_sidecar_need_not_end(others: dict[str, Any], started: bool, said: str) -> None:
     status = {"containerStatuses": [{"name": "ray-worker", "ready": True}], **others}
     sidecar = running("gcsfuse", started=started)
     status["initContainerStatuses"] = [sidecar, *others.get("initContainerStatuses", ())]

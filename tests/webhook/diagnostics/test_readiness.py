@@ -65,9 +65,7 @@ def _ready(*, ready: bool, ago: int) -> Object:
 @pytest.mark.parametrize(
     ("kind", "problem", "delay"), [("pod", "pod-not-ready", 900), ("node", "node-lost", 60)]
 )
-def test_readiness_that_flips_is_not_ready_at_every_second(
-    kind: str, problem: str, delay: int
-) -> None:
+def test_readiness_that_flips_is_not_ready(kind: str, problem: str, delay: int) -> None:
     watch, last = Watch(), 100
     flip = getattr(watch, kind)
     begin = last + delay + 40 * FLIP
@@ -121,9 +119,7 @@ def unhealthy(first: int, last: int, count: int) -> Object:
 
 @pytest.mark.parametrize("ready", [True, False])
 @pytest.mark.parametrize("ago", [1, 20, 59])
-def test_one_read_knows_of_readiness_that_flips_by_the_events_of_its_probe(
-    ago: int, ready: bool
-) -> None:
+def test_one_read_sees_flipping_readiness_by_probe_events(ago: int, ready: bool) -> None:
     scene = Scene().changed(HOST, status={"conditions": [_ready(ready=ready, ago=ago)]})
     scene.events.append(unhealthy(1800, 250, 28))
     (problem,) = scene.examined().every_problem

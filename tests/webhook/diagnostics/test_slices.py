@@ -58,9 +58,7 @@ def test_while_a_replica_is_too_many_it_is_the_one_with_the_highest_id() -> None
     assert "the highest ids" in found.remedy
 
 
-def test_the_slices_of_a_job_are_counted_once_for_all_groups(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_the_slices_of_a_job_count_once_for_all_groups(monkeypatch: pytest.MonkeyPatch) -> None:
     groups, read = 12, []
 
     def asks(pod: LivePod) -> bool:

@@ -121,9 +121,7 @@ SIDECAR = {
     (a_host_without_identity("0"), []),
     (a_host_without_identity("", initContainers=[SIDECAR]), ["pod-without-identity"]),
 ])  # fmt: skip
-def test_a_single_host_needs_a_identity_if_it_asks_for_tpus(
-    scene: Scene, expected: list[str]
-) -> None:
+def test_a_single_host_with_tpus_needs_an_identity(scene: Scene, expected: list[str]) -> None:
     assert scene.ids() == expected
 
 

@@ -66,9 +66,7 @@ def test_values_that_the_pod_lacks_or_that_differ_are_marked(said: Said) -> None
      ["preStop=a drain of 120 s in ray-worker", f"{names.RAY_DRAIN_TIMEOUT}=120 in ray-worker",
      "terminationGracePeriodSeconds="]),
 ])  # fmt: skip
-def test_values_of_every_setting_are_explained(
-    settings: Policy, given: list[str], said: Said
-) -> None:
+def test_values_of_settings_are_explained(settings: Policy, given: list[str], said: Said) -> None:
     out = said(Scene(policy=settings))
     for each in given:
         assert f"✓ {each}" in out
@@ -143,9 +141,7 @@ IGNORED = asking(**SHARD).labelled(names.LABEL_IGNORE, "true")
     (Scene().changed(WORKER, metadata=OWNERLESS), WORKER, "no owner of kind RayCluster"),
     (Scene().changed(WORKER, metadata=OWNED), WORKER, "its RayCluster does not exist, or is being"),
 ])  # fmt: skip
-def test_the_state_of_a_pod_and_warnings_are_explained(
-    scene: Scene, pod: str, text: str, said: Said
-) -> None:
+def test_state_and_warnings_are_explained(scene: Scene, pod: str, text: str, said: Said) -> None:
     assert text in said(scene, pod)
 
 
@@ -253,16 +249,12 @@ def test_an_annotation_is_explained_with_or_without_its_prefix(name: str, run: R
     ("variable", "QQQ", "the webhook sets no variable QQQ; `ray-webhook explain variable`"),
     ("annotation", "QQQ", "there is no annotation QQQ; `ray-webhook explain annotation` lists"),
 ])  # fmt: skip
-def test_an_unknown_name_is_refused_with_a_similar_one_or_the_list(
-    kind: str, name: str, said: str, run: Run
-) -> None:
+def test_an_unknown_name_is_refused_with_advice(kind: str, name: str, said: str, run: Run) -> None:
     status, _, err = run("explain", kind, name)
     assert (status, said in err) == (2, True)
 
 
-def test_a_pod_of_a_state_in_a_file_is_explained_as_that_of_its_cluster(
-    at: At, run: Run, write: Write
-) -> None:
+def test_a_pod_in_a_file_is_explained_as_in_its_cluster(at: At, run: Run, write: Write) -> None:
     scene = Scene().with_env(WORKER, TPU_WORKER_ID="2")
     state = write(at(scene, "status", "-o", "state").out)
     of_cluster = at(scene, "explain", "pod", WORKER)

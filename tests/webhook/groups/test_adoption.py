@@ -175,9 +175,7 @@ def test_a_replica_of_a_single_host_has_no_name_but_to_the_watch_which_knows_no_
     (a_live_pod("5", replicaIndex="g-3"), HostIdentity(3, 5, "g-3")),
     (a_live_pod(**labelled("6")), HostIdentity(3, 6, "g-abcde")),
 ], ids=["by the webhook of Google", "by its labels"])  # fmt: skip
-def test_a_pod_of_a_time_with_more_hosts_keeps_its_identity_while_it_lives(
-    pod: Object, identity: HostIdentity
-) -> None:
+def test_a_pod_beyond_fewer_hosts_keeps_its_identity(pod: Object, identity: HostIdentity) -> None:
     for hosts in (1, HOSTS):
         assert by_watch(pod) == by_status(pod, hosts) == by_file(pod, hosts) == identity
 
@@ -188,9 +186,7 @@ def test_a_pod_that_is_created_has_to_be_within_the_hosts_of_its_group() -> None
         by_admission(a_live_pod(**labelled("6")), HOSTS)
 
 
-def test_an_index_alone_is_a_identity_to_the_watch_and_a_part_of_one_to_who_knows_the_group() -> (
-    None
-):
+def test_an_index_alone_is_an_identity_or_part_of_one_by_its_group() -> None:
     pod = a_live_pod(**{names.LABEL_REPLICA_INDEX: "3"})
     assert by_watch(pod) == by_status(pod, 1) == HostIdentity(3, 0, "")
     assert by_status(pod, HOSTS) is None
@@ -203,9 +199,7 @@ def test_where_only_labels_count_the_google_webhook_gave_no_identity() -> None:
 
 
 @pytest.mark.parametrize(("template", "hosts"), SHAPES.values(), ids=SHAPES)
-def test_everybody_sees_the_identity_that_the_google_webhook_gave(
-    template: PodBuilder, hosts: int
-) -> None:
+def test_the_identity_of_the_google_webhook_is_seen(template: PodBuilder, hosts: int) -> None:
     pods = made(template, 2 * hosts)
     given = [(each // hosts, each % hosts) for each in range(2 * hosts)]
     cluster = a_cluster("c").group("g", hosts=hosts, replicas=2)
@@ -217,9 +211,7 @@ def test_everybody_sees_the_identity_that_the_google_webhook_gave(
 
 
 @pytest.mark.parametrize(("template", "hosts"), SHAPES.values(), ids=SHAPES)
-def test_a_pod_that_passes_both_webhooks_has_one_identity_and_one_set_of_names(
-    template: PodBuilder, hosts: int
-) -> None:
+def test_a_pod_of_both_webhooks_has_one_set_of_names(template: PodBuilder, hosts: int) -> None:
     webhook = Webhook(a_cluster("c").group("g", hosts=hosts, replicas=2).build())
     admitted = [webhook.admit(pod) for pod in made(template, 2 * hosts)]
     for number, decided in enumerate(admitted):
@@ -238,9 +230,7 @@ def test_a_pod_that_passes_both_webhooks_has_one_identity_and_one_set_of_names(
 
 
 @pytest.mark.parametrize(("template", "hosts"), SHAPES.values(), ids=SHAPES)
-def test_after_the_switch_a_host_is_replaced_and_a_replica_added(
-    template: PodBuilder, hosts: int
-) -> None:
+def test_after_the_switch_hosts_and_replicas_are_added(template: PodBuilder, hosts: int) -> None:
     pods = made(template, 2 * hosts)
     gone = pods.pop(1 if hosts > 1 else 0)
     cluster = a_cluster("c").group("g", hosts=hosts, replicas=3)

@@ -47,9 +47,7 @@ def refused(labels: dict[str, str], hosts: int = 4) -> list[tuple[str, str]]:
     ("part", "hosts"),
     [(part, 4) for part in PARTS] + [(part, 1) for part in PARTS if part != (INDEX,)],
 )
-def test_a_part_of_a_identity_is_refused_with_every_label_that_is_missing(
-    part: tuple[str, ...], hosts: int
-) -> None:
+def test_a_part_of_an_identity_is_refused_with_the_rest(part: tuple[str, ...], hosts: int) -> None:
     missing = [(REQUIRED, label) for label in names.IDENTITY_LABELS if label not in part]
     assert refused({label: WHOLE[label] for label in part}, hosts) == missing
 

@@ -87,9 +87,7 @@ def every_name(cluster: str, group: str, suffix: str) -> list[str]:
 
 
 @given(CLUSTERS, GROUPS, SUFFIXES)
-def test_names_are_valid_and_bounded_and_never_kuberays(
-    cluster: str, group: str, suffix: str
-) -> None:
+def test_names_are_valid_bounded_and_our_own(cluster: str, group: str, suffix: str) -> None:
     for name in every_name(cluster, group, suffix):
         assert is_subdomain(name)
         assert name != cluster
@@ -125,9 +123,7 @@ REPLICAS = st.tuples(
 
 
 @given(REPLICAS, REPLICAS)
-def test_two_replicas_of_a_cluster_never_share_a_name(
-    one: tuple[str, str], other: tuple[str, str]
-) -> None:
+def test_two_replicas_never_share_a_name(one: tuple[str, str], other: tuple[str, str]) -> None:
     for first, second in product(
         (one, (one[0], "-".join(one))), (other, (other[0], "-".join(other)))
     ):

@@ -109,9 +109,7 @@ def test_an_index_beyond_all_that_are_handed_out_is_held_but_never_filled() -> N
     assert not group
 
 
-def test_a_replica_with_a_host_that_is_marked_for_deletion_gets_no_other_until_that_is_gone() -> (
-    None
-):
+def test_a_replica_with_a_marked_host_gets_no_other_until_that_is_gone() -> None:
     members, key = Membership(), GroupKey("ns", "uid", "g")
 
     def put(host: int, *, marked: bool) -> None:
@@ -178,9 +176,7 @@ def test_names_are_known_as_long_as_anyone_bears_them() -> None:
 
 
 @given(st.lists(st.tuples(st.integers(0, 2), IDENTITIES, st.integers(0, 99)), max_size=40))
-def test_the_next_identity_is_what_counting_holders_says(
-    changes: list[tuple[int, HostIdentity, int]],
-) -> None:
+def test_the_next_identity_is_as_counted(changes: list[tuple[int, HostIdentity, int]]) -> None:
     group, held = occupied(HOSTS), list[HostIdentity]()
     for kind, identity, number in changes:
         if kind or not held:

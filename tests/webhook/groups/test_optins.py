@@ -42,9 +42,7 @@ def test_every_annotation_of_ours_that_people_write_has_a_row() -> None:
 
 
 @pytest.mark.parametrize("row", OPT_INS, ids=lambda row: row.annotation)
-def test_an_annotation_that_is_absent_or_empty_says_nothing_and_is_no_problem(
-    row: OptIn[object],
-) -> None:
+def test_an_absent_or_empty_annotation_is_no_problem(row: OptIn[object]) -> None:
     assert not row.read({})
     assert not row.read({row.annotation: ""})
     assert row.problem("") == ""

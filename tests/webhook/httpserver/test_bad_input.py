@@ -47,9 +47,7 @@ def a_tpu_host(topology: str, chips: object) -> Object:
     (b'{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{}}', "uid"),
     (b'{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":"yes"}', "request"),
 ])  # fmt: skip
-def test_a_body_that_is_no_review_is_400_and_says_what_was_expected(
-    api: ApiServer, body: bytes, says: str
-) -> None:
+def test_a_body_that_is_no_review_is_explained(api: ApiServer, body: bytes, says: str) -> None:
     answer = api.post("/mutate", body)
     assert answer.status_code == 400
     assert says in answer.text

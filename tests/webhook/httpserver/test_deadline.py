@@ -63,9 +63,7 @@ def test_a_review_that_cannot_be_decided_in_time_says_so_and_names_its_object(su
     (b"timeout=-5s", REVIEW_SECONDS),
     (b"timeout=999s", REVIEW_SECONDS),
 ])  # fmt: skip
-def test_the_time_of_a_review_is_below_the_timeout_that_the_api_server_names(
-    query: bytes, seconds: float
-) -> None:
+def test_the_time_of_a_review_is_below_the_timeout_sent(query: bytes, seconds: float) -> None:
     assert review_routes.review_seconds(
         Request({"type": "http", "query_string": query})
     ) == pytest.approx(seconds)

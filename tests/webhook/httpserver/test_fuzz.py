@@ -18,9 +18,7 @@ from tests.lab.hostile.bodies import MUTATE, Body, Service, applied, bodies, cha
 
 @settings(max_examples=200, suppress_health_check=[HealthCheck.too_slow])
 @given(choose=st.randoms(use_true_random=False))
-def test_any_body_gets_a_400_or_a_verdict_whose_patch_applies_to_what_was_sent(
-    choose: random.Random,
-) -> None:
+def test_any_body_gets_a_400_or_a_verdict_whose_patch_applies(choose: random.Random) -> None:
     service, make = Service(state()), bodies(choose)
     for _ in range(3):
         body = make()

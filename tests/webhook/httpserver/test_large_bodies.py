@@ -110,9 +110,7 @@ def is_answered(client: ssl.SSLSocket) -> bool:
         client.settimeout(60)
 
 
-def test_small_reviews_are_answered_while_a_large_raycluster_is_validated(
-    server: Running, api: ApiServer
-) -> None:
+def test_small_reviews_are_answered_beside_a_large_one(server: Running, api: ApiServer) -> None:
     small(api)
     with in_review(server, api) as client:
         answered = 0

@@ -203,9 +203,7 @@ def test_a_head_that_is_too_large_is_431(request_: bytes) -> None:
     [(HEAD + b"a: " + b"x" * MANY, 431), (HEAD + b"no header\r\n\r\n", 400)],
     ids=["head", "garbage"],
 )
-def test_a_client_that_has_had_an_answer_is_refused_with_an_answer_too(
-    request_: bytes, status: int
-) -> None:
+def test_a_client_with_an_answer_is_refused_with_one_too(request_: bytes, status: int) -> None:
     with served() as server, server.client() as connection:
         assert asked(connection, CHUNKED + b"\r\n").endswith(b"\r\n\r\n2")
         assert asked(connection, request_).startswith(b"HTTP/1.1 %d " % status)
@@ -391,9 +389,7 @@ def test_a_request_to_speak_another_protocol_is_answered_in_this_one() -> None:
 
 
 @pytest.mark.parametrize("sent", [b"", b"\x16\x03\x01\x02\x00\x01"], ids=["nothing", "a part"])
-def test_a_handshake_that_takes_too_long_is_cut_off_and_others_are_made_beside_it(
-    sent: bytes,
-) -> None:
+def test_a_slow_handshake_is_cut_off_and_others_are_made_beside_it(sent: bytes) -> None:
     signer = authority()
     tls = SwappingContext()
     tls.load(server_pair(signer))

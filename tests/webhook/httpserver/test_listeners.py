@@ -66,9 +66,7 @@ def listening(process: str, folder: Path, *flags: str) -> Iterator[list[str]]:
 
 @pytest.mark.parametrize("loopback", LOOPBACK)
 @pytest.mark.parametrize("process", FLAGS)
-def test_each_process_listens_on_all_addresses_of_both_families(
-    process: str, loopback: str, tmp_path: Path
-) -> None:
+def test_processes_listen_on_both_families(process: str, loopback: str, tmp_path: Path) -> None:
     with listening(process, tmp_path) as addresses:
         trust = ssl.create_default_context(cafile=str(tmp_path / "ca.crt"))
         assert len(addresses) == len(FLAGS[process]) // 2
@@ -89,9 +87,7 @@ def test_a_process_with_an_address_listens_on_it_alone(loopback: str, tmp_path: 
             httpx.get(f"{admin.replace(loopback, other)}/livez")
 
 
-async def test_a_machine_without_ipv6_gets_listeners_of_ipv4(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_a_machine_without_ipv6_listens_on_ipv4(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(socket, "has_dualstack_ipv6", lambda: False)
     server = HttpServer(FastAPI(), "", 0)
     port = server.bind()

@@ -57,9 +57,7 @@ def in_pod(api: FakeApi, token: Path, authority: Path) -> Load:
     return in_cluster(str(token), str(authority), where)
 
 
-async def test_a_kubeconfig_with_a_client_certificate_and_one_with_a_token_file_are_used(
-    pki: Path, tmp_path: Path
-) -> None:
+async def test_kubeconfigs_with_certificate_or_token_file_work(pki: Path, tmp_path: Path) -> None:
     async with FakeApi().serving(server_tls(pki, clients=True)) as api:
         data = base64.b64encode((pki / "client.key").read_bytes()).decode()
         user = {"client-certificate": str(pki / "client.crt"), "client-key-data": data}
@@ -305,9 +303,7 @@ async def test_a_token_file_may_end_with_a_line_end(tmp_path: Path) -> None:
             await api.get("/api/v1/pods", [], 1.0)
 
 
-async def test_in_a_pod_the_token_is_read_again_when_its_file_changes(
-    pki: Path, tmp_path: Path
-) -> None:
+async def test_in_a_pod_a_changed_token_is_read_again(pki: Path, tmp_path: Path) -> None:
     token = tmp_path / "token"
     token.write_text("it")
     async with (
@@ -326,9 +322,7 @@ async def test_in_a_pod_the_token_is_read_again_when_its_file_changes(
     assert len(fake.requests) == 4
 
 
-async def test_a_kubeconfig_is_used_after_the_temporary_file_of_its_authority_was_deleted(
-    pki: Path, tmp_path: Path
-) -> None:
+async def test_a_kubeconfig_outlives_the_file_of_its_authority(pki: Path, tmp_path: Path) -> None:
     async with FakeApi().serving(server_tls(pki)) as fake:
         data = base64.b64encode((pki / "ca.crt").read_bytes()).decode()
         named = {"certificate-authority-data": data}

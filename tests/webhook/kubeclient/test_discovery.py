@@ -77,9 +77,7 @@ async def test_an_upgrade_and_a_gate_that_is_turned_off_are_noticed(
     ]
 
 
-async def test_an_outage_keeps_the_last_answer_and_is_logged_once(
-    api: FakeApi, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_an_outage_keeps_the_answer(api: FakeApi, caplog: pytest.LogCaptureFixture) -> None:
     api.served = {"v1beta1"}
     async with asking(api) as asked:
         await eventually(lambda: asked.reported)
@@ -104,9 +102,7 @@ async def test_before_the_first_answer_nothing_is_known(api: FakeApi) -> None:
         await eventually(lambda: asked.reported == ["v1beta1"])
 
 
-async def test_an_account_that_may_not_ask_does_not_keep_the_webhook_from_becoming_ready(
-    api: FakeApi,
-) -> None:
+async def test_an_account_without_the_right_leaves_the_webhook_ready(api: FakeApi) -> None:
     api.before = lambda _: 403
     async with asking(api) as asked:
         await eventually(lambda: asked.discovery.answered)

@@ -233,9 +233,7 @@ async def test_a_write_is_sent_once_when_the_server_closes_a_kept_connection_ins
         assert meta == {"uid": "u", "resourceVersion": "7"}
 
 
-async def test_a_get_is_repeated_when_the_server_closes_a_kept_connection_without_an_answer() -> (
-    None
-):
+async def test_a_get_is_repeated_when_the_server_closes_a_connection() -> None:
     asked = 0
 
     async def script(visit: Visit) -> None:

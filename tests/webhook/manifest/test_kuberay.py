@@ -77,9 +77,7 @@ def test_a_suspended_group_has_no_pods() -> None:
     ("replicas", "low", "high", "created"),
     [(3, 0, 10, 3), (1, 2, 5, 2), (9, 0, 4, 4), (None, 2, 5, 2), (0, 0, 5, 0), (-1, 0, 5, 0)],
 )
-def test_replicas_are_clamped_as_kuberay_clamps_them(
-    replicas: int | None, low: int, high: int, created: int
-) -> None:
+def test_replicas_are_clamped(replicas: int | None, low: int, high: int, created: int) -> None:
     cluster = a_cluster("c").group("g", minReplicas=low, maxReplicas=high)
     document = cluster.build()
     document["spec"]["workerGroupSpecs"][0]["replicas"] = replicas
@@ -149,9 +147,7 @@ def test_the_users_variables_come_first_and_kuberays_keep_its_order() -> None:
     ]  # fmt: skip
 
 
-def test_the_init_container_of_kuberay_is_the_last_and_has_the_variables_of_the_ray_container() -> (
-    None
-):
+def test_the_init_container_of_kuberay_is_last_and_has_rays_variables() -> None:
     spec = {
         "initContainers": [{"name": "mine", "env": [{"name": "A", "value": "1"}]}],
         "containers": [

@@ -119,9 +119,7 @@ def indented(text: str, spaces: int) -> str:
      "spec.resources[0].content", 8),
     ("kind: List\nitems:\n- kind: AppWrapper\n  spec:\n", 4, "spec", 8),
 ])  # fmt: skip
-def test_ray_objects_in_other_objects_are_documents(
-    head: str, spaces: int, within: str, line: int
-) -> None:
+def test_nested_ray_objects_are_documents(head: str, spaces: int, within: str, line: int) -> None:
     other, ray = documents(head + indented(RAY, spaces))
     assert (other.kind, ray.kind, ray.within) == ("", "RayJob", within)
     assert ray.line(("spec", "entrypoint")) == line

@@ -29,9 +29,7 @@ def an_env(value: object) -> Object:
     (an_env(1), ("spec.headGroupSpec.template.spec.containers[0].env[0].value: 1 is an integer: "
      'quote it, as in "1"')),
 ])  # fmt: skip
-def test_what_lacks_quotes_is_reported_with_its_field_and_what_to_write(
-    document: Object, message: str
-) -> None:
+def test_missing_quotes_are_reported_with_their_field(document: Object, message: str) -> None:
     assert problem(document) == message
 
 

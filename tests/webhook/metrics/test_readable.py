@@ -55,9 +55,7 @@ def test_an_event_keeps_its_trace() -> None:
 @pytest.mark.parametrize(
     ("wanted", "on_terminal"), [("auto", True), ("text", True), ("json", False)]
 )
-def test_lines_are_for_people_on_a_terminal_unless_json_is_asked_for(
-    wanted: Format, on_terminal: bool
-) -> None:
+def test_lines_on_a_terminal_are_text_unless_json_is_set(wanted: Format, on_terminal: bool) -> None:
     leader, follower = pty.openpty()
     try:
         assert (form_of(wanted, DescriptorOutput(follower)) is readable) == on_terminal

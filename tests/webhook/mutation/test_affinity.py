@@ -71,9 +71,7 @@ def test_a_host_wants_to_be_with_its_replica_and_with_no_other() -> None:
 
 
 @pytest.mark.parametrize(("namespace", "labels"), STRANGERS)
-def test_pods_that_are_no_hosts_of_a_replica_are_welcome(
-    namespace: str, labels: dict[str, str]
-) -> None:
+def test_other_pods_are_welcome_on_nodes(namespace: str, labels: dict[str, str]) -> None:
     assert not any(
         matches(term, namespace, labels)
         for term in terms(decide(a_host(), CLUSTER).pod, "podAntiAffinity")
@@ -119,9 +117,7 @@ def test_an_affinity_that_says_nothing_is_filled(affinity: Object | None) -> Non
 
 
 @pytest.mark.parametrize("pod", [a_pod().worker("g").of("c").gpu(8), a_pod().worker("g").of("c")])
-def test_a_gpu_or_cpu_replica_gets_none_unless_the_cluster_names_a_topology_key(
-    pod: PodBuilder,
-) -> None:
+def test_a_gpu_or_cpu_replica_gets_none_without_a_topology_key(pod: PodBuilder) -> None:
     assert "affinity" not in decide(pod, CLUSTER).pod["spec"]
     opted = (
         a_cluster("c")

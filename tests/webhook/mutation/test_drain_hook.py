@@ -80,9 +80,7 @@ def raylet() -> Iterator[Start]:
         process.wait()
 
 
-def test_it_asks_for_a_drain_of_its_own_raylet_and_waits_until_that_has_ended(
-    tmp_path: Path, raylet: Start
-) -> None:
+def test_it_drains_its_own_raylet_and_waits_for_the_end(tmp_path: Path, raylet: Start) -> None:
     container = Container(tmp_path, "")
     raylet({**container.environment, "RAY_CLOUD_INSTANCE_ID": "another pod of the node"}, 60)
     raylet(container.environment, 3)

@@ -35,9 +35,7 @@ TOPOLOGY = [f"spec.nodeSelector[{names.NODE_TPU_TOPOLOGY}]"]
         (["g" * 57], 1001, GROUP),
     ],
 )
-def test_a_group_name_has_to_be_part_of_a_host_name(
-    groups: list[str], hosts: int, fields: list[str]
-) -> None:
+def test_a_group_name_fits_in_host_names(groups: list[str], hosts: int, fields: list[str]) -> None:
     for group in groups:
         cluster = a_cluster("c").group(group, hosts=hosts)
         assert decide(a_pod().worker(group).of("c"), cluster).fields == fields, group
@@ -92,9 +90,7 @@ def test_a_cluster_whose_service_cannot_resolve_is_refused(cluster: str) -> None
         ("2x", 0, 2, []),  # nor a pod without chips
     ],
 )
-def test_a_slice_adds_up_or_is_refused(
-    topology: str, chips: int, hosts: int, fields: list[str]
-) -> None:
+def test_a_slice_adds_up_or_not(topology: str, chips: int, hosts: int, fields: list[str]) -> None:
     pod = a_pod().worker("g").of("c").tpu(chips).topology(topology)
     assert decide(pod, a_cluster("c").group("g", hosts=hosts)).fields == fields
 

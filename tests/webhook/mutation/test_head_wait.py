@@ -94,9 +94,7 @@ def test_the_setting_and_other_init_containers() -> None:
     ({"cpu": "1"}, {"cpu": "1"}),
     ({"cpu": "2", "memory": "1Gi"}, {}),
 ])  # fmt: skip
-def test_the_pod_requests_no_more_and_keeps_its_class(
-    requests: Object, limits: Object, sidecars: int
-) -> None:
+def test_the_pod_requests_no_more(requests: Object, limits: Object, sidecars: int) -> None:
     pod = a_worker(requests, limits).build()
     inits = pod["spec"]["initContainers"]
     resources = {"requests": dict(FEW), "limits": dict(FEW)}

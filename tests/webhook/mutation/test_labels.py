@@ -51,9 +51,7 @@ def test_a_label_of_the_first_autoscaler_that_is_there_stays() -> None:
 
 
 @pytest.mark.parametrize(("group", "fits"), [("g" * 61, True), ("g" * 62, False)])
-def test_a_group_name_too_long_for_that_label_is_a_warning_and_the_pod_passes(
-    group: str, fits: bool
-) -> None:
+def test_a_group_name_too_long_for_that_label_is_a_warning(group: str, fits: bool) -> None:
     decided = decide(a_pod().worker(group).of("c").tpu(4), a_cluster("c").group(group))
     warned = any(names.LABEL_LEGACY_REPLICA_INDEX in each for each in decided.answer.warnings)
     assert (names.LABEL_LEGACY_REPLICA_INDEX in labels_of(decided.pod)) == fits

@@ -90,9 +90,7 @@ def test_a_label_of_the_node_becomes_a_label_of_the_ray_node() -> None:
     assert listed.index(f"{names.NODE_LABEL}0") < listed.index(names.RAY_OVERRIDE_LABELS)
 
 
-def test_labels_of_the_node_stand_beside_those_of_the_replica_and_asking_twice_adds_nothing() -> (
-    None
-):
+def test_labels_of_the_node_stand_beside_those_of_the_replica_once() -> None:
     cluster = labelled().annotated(names.ANNOTATION_NODE_LABELS, f"{CLIQUE}={DOMAIN},rack=rack")
     once = decide(a_worker(), cluster).pod
     assert override(once).keys() == {*names.IDENTITY_LABELS, DOMAIN, "rack"}

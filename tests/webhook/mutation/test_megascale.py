@@ -58,9 +58,7 @@ def test_a_number_of_slices_that_is_none_is_a_warning(digits: int) -> None:
 
 
 @pytest.mark.parametrize(("replicas", "warned"), [(2, True), (1, False)])
-def test_a_slice_set_by_hand_stays_with_a_warning_where_there_are_several_replicas(
-    replicas: int, warned: bool
-) -> None:
+def test_a_slice_set_by_hand_stays_with_a_warning(replicas: int, warned: bool) -> None:
     cluster = a_cluster("c").group("g", hosts=4, replicas=replicas)
     decided = decide(a_host(1).env(names.MEGASCALE_SLICE_ID, "0"), cluster)
     assert env_of(decided.pod)[names.MEGASCALE_SLICE_ID] == "0"
@@ -96,9 +94,7 @@ def test_slice_ids_run_on_over_the_groups_of_one_job_and_it_has_one_coordinator(
 
 
 @given(st.lists(st.integers(0, 3), min_size=2, max_size=4))
-def test_any_groups_of_one_job_have_each_slice_id_once_and_the_coordinator_in_slice_0(
-    sizes: list[int],
-) -> None:
+def test_groups_of_a_job_have_each_slice_id_once_and_a_coordinator(sizes: list[int]) -> None:
     total = sum(sizes)
     assume(total > 1 and total not in sizes)
     cluster = a_cluster("c")
@@ -125,9 +121,7 @@ def test_ids_that_the_templates_set_put_the_coordinator_where_slice_0_is() -> No
     (a_group(3, "0"), a_group(3), "in all groups of the job, or in none"),
     (a_group(3, "1"), a_group(3, "2"), "no group of the job has MEGASCALE_SLICE_ID 0"),
 ])  # fmt: skip
-def test_groups_that_make_up_no_job_together_get_a_warning_that_says_so(
-    first: Object, second: Object, text: str
-) -> None:
+def test_groups_that_form_no_job_get_a_warning(first: Object, second: Object, text: str) -> None:
     cluster = a_cluster("c").group("a", hosts=4, template=first)
     cluster.group("b", hosts=4, template=second)
     warnings = decide(a_member("a", 0, 3), cluster).answer.warnings

@@ -140,9 +140,7 @@ def test_whatever_the_template_a_pod_gets_what_it_would_alone(
 
 @pytest.mark.parametrize("holders", [("0123456789ab", "ba9876543210"), ("", "")])
 @pytest.mark.parametrize("index", INDICES)
-def test_what_is_filled_in_is_what_would_be_worked_out(
-    index: int, holders: tuple[str, str]
-) -> None:
+def test_filled_in_is_what_is_worked_out(index: int, holders: tuple[str, str]) -> None:
     cluster = cluster_config(GANG)
     cache = warm(tpu_pod(), cluster, holder=holders[0])
     for host, holder in zip((0, 3), holders, strict=True):
@@ -234,9 +232,7 @@ LONG = "g" * 57
         "names that only a short index fits",
     ],
 )
-def test_what_is_right_for_one_identity_alone_is_looked_at_for_each_pod(
-    pod: PodBuilder, group: str
-) -> None:
+def test_a_value_of_one_identity_is_checked_for_each_pod(pod: PodBuilder, group: str) -> None:
     cluster = cluster_config(a_cluster("c").group(group, hosts=4, replicas=4))
     assert warm(pod, cluster, group, f"{group}-").hits == 0
 
@@ -259,9 +255,7 @@ CHANGES = {
 
 @pytest.mark.parametrize("other", CHANGES.values(), ids=CHANGES.keys())
 @pytest.mark.parametrize("index", [0, 5], ids=["a known replica", "another replica"])
-def test_a_pod_that_is_not_like_the_ones_before_gets_what_it_would_alone(
-    other: PodBuilder, index: int
-) -> None:
+def test_a_pod_unlike_others_gets_what_it_would_alone(other: PodBuilder, index: int) -> None:
     gang = a_cluster("c").group("g", hosts=4, replicas=4)
     gang.annotated(names.ANNOTATION_SCHEDULING_GROUP, "replica").annotated(
         names.ANNOTATION_IPPR, '{"groups": {"g": {}}}'

@@ -399,9 +399,7 @@ def test_after_the_change_of_another_webhook_a_pod_is_completed_as_if_it_had_com
     max_examples=60, suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow]
 )
 @given(cases())
-def test_pods_of_one_template_get_identities_of_their_own_and_what_each_would_get_alone(
-    case: Case,
-) -> None:
+def test_pods_of_one_template_get_own_identities_and_equal_patches(case: Case) -> None:
     labels = case.pod["metadata"]["labels"]
     assume(
         labels[names.LABEL_NODE_TYPE] == names.NODE_TYPE_WORKER

@@ -89,9 +89,7 @@ def test_torchrun_meets_where_the_user_said() -> None:
 
 @pytest.mark.parametrize("placeholder", [False, True])
 @pytest.mark.parametrize("reference", [False, True])
-def test_torchrun_refers_to_a_master_whose_value_the_kubelet_knows(
-    placeholder: bool, reference: bool
-) -> None:
+def test_torchrun_refers_to_a_master_with_a_value(placeholder: bool, reference: bool) -> None:
     pod = a_host()
     if placeholder:
         pod.env(names.PET_MASTER_ADDR, "")

@@ -68,9 +68,7 @@ def test_who_asks_for_nothing_gets_nothing() -> None:
     asking("everything"),
     asking("replica").head(evictionResponders=RESPONDERS),
 ])  # fmt: skip
-def test_a_cluster_that_cannot_have_its_gang_is_not_grouped_and_its_pods_say_why(
-    cluster: ClusterBuilder,
-) -> None:
+def test_a_cluster_without_its_gang_has_pods_that_say_why(cluster: ClusterBuilder) -> None:
     for pod in (a_head(), a_host()):
         decided = decide(pod, cluster)
         assert group_of(decided) is None

@@ -76,9 +76,7 @@ def test_two_sub_slices_share_a_node_pool() -> None:
 @pytest.mark.parametrize(
     ("key", "kinds"), [("cloud.google.com/gce-topology-host", 2), (names.NODE_POOL, 1)]
 )
-def test_the_hosts_of_a_sub_slice_keep_together_by_the_key_of_the_user(
-    key: str, kinds: int
-) -> None:
+def test_hosts_of_a_sub_slice_keep_together_by_the_key_of_the_user(key: str, kinds: int) -> None:
     pod = decide(
         a_part(), a_cluster("c").group("g", hosts=2).annotated(names.ANNOTATION_TOPOLOGY_KEY, key)
     ).pod
@@ -106,9 +104,7 @@ def test_kueue_chooses_the_nodes_so_that_nothing_of_ours_stands_in_its_way(key: 
     ("gate", "keys"),
     [("kueue.x-k8s.io/elastic-job", {names.NODE_POOL}), (names.KUEUE_GATE_TOPOLOGY, set())],
 )
-def test_a_gate_of_kueue_says_that_it_chooses_the_nodes_whatever_the_raycluster_says(
-    gate: str, keys: set[str]
-) -> None:
+def test_with_a_gate_of_kueue_it_chooses_the_nodes_in_any_case(gate: str, keys: set[str]) -> None:
     assert keys_of(decide(a_whole().gated(gate), CLUSTER).pod) == keys
 
 

@@ -30,9 +30,7 @@ def given(pod: PodBuilder, container: str = "ray-worker") -> dict[str, str]:
     ("tpu7x-standard-4t", "2x2x2", "tpu7x-16"),
     ("tpu-v9-slice", "2x4", None),
 ])  # fmt: skip
-def test_each_generation_has_its_accelerator_type(
-    accelerator: str, topology: str, kind: str | None
-) -> None:
+def test_generations_have_their_type(accelerator: str, topology: str, kind: str | None) -> None:
     env = given(a_tpu().topology(topology, accelerator))
     assert env[names.TPU_TOPOLOGY] == topology
     assert env.get(names.TPU_ACCELERATOR_TYPE) == kind
@@ -123,9 +121,7 @@ def test_a_value_from_elsewhere_stays() -> None:
 
 
 @pytest.mark.parametrize("name", [names.TPU_WORKER_ID, names.TPU_WORKER_HOSTNAMES, names.TPU_NAME])
-def test_an_identity_set_by_hand_stays_with_a_warning_that_names_variable_and_container(
-    name: str,
-) -> None:
+def test_an_identity_set_by_hand_stays_with_a_warning_of_its_place(name: str) -> None:
     decided = decide(a_host(0, 1).env(name, "by-hand"), CLUSTER)
     assert env_of(decided.pod)[name] == "by-hand"
     (warned,) = [warning for warning in decided.answer.warnings if name in warning]

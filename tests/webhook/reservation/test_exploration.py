@@ -53,9 +53,7 @@ def test_late_deletions_leave_no_replica_incomplete(scene: Scene) -> None:
 
 
 @pytest.mark.usefixtures("_block")
-def test_the_exploration_finds_writes_that_are_not_conditional(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_exploration_finds_writes_that_are_unconditional(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(exploration, "CONDITIONAL", False)
     with pytest.raises(AssertionError):
         list(explore(CURRENT["first replica"]))

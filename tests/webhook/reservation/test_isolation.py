@@ -90,9 +90,7 @@ async def test_thousands_of_groups_deny_nobody_else() -> None:
     assert await simulation.victims() == VICTIM_PODS
 
 
-async def test_a_group_whose_table_cannot_be_written_is_alone_with_that(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_a_table_that_fails_affects_its_group_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     simulation = tenants(["broken"], 4)
     create = Direct.create
 

@@ -228,9 +228,7 @@ async def test_tables_are_swept_page_by_page() -> None:
 
 
 @pytest.mark.parametrize(("processes", "reads"), [(1, 0), (2, 1)])
-def test_a_table_that_others_write_too_is_read_before_it_is_written(
-    processes: int, reads: int
-) -> None:
+def test_a_table_of_several_writers_is_read_before_a_write(processes: int, reads: int) -> None:
     a_pod = asyncio.run(requests(processes, hosts=4))
     assert a_pod["create"] + a_pod["update"] == pytest.approx(1, abs=0.1)
     assert a_pod["get"] == pytest.approx(reads, abs=0.1)

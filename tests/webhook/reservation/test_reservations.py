@@ -125,9 +125,7 @@ def test_an_entry_stays_while_its_pod_lives_and_goes_with_it(simulation: Simulat
     assert simulation.place("c") == (0, 0)
 
 
-def test_an_entry_without_a_pod_goes_only_after_a_list_that_began_a_minute_later(
-    simulation: Simulation,
-) -> None:
+def test_an_entry_without_a_pod_goes_after_a_list_a_minute_later(simulation: Simulation) -> None:
     assert simulation.place("a") == (0, 0)
     simulation.lists.time += VACANT_SECONDS - 0.1
     assert (simulation.place("b"), simulation.lists.reads) == ((1, 0), [])
@@ -164,9 +162,7 @@ def test_a_retried_review_gets_its_identity_again_and_an_old_entry_is_written_ag
     assert simulation.table()[0].made == simulation.lists.time
 
 
-def test_a_retried_review_whose_place_another_pod_has_is_refused_and_its_entry_stays(
-    simulation: Simulation,
-) -> None:
+def test_a_retried_review_whose_place_is_taken_is_refused(simulation: Simulation) -> None:
     simulation.reserve("a")
     simulation.show("other", HostIdentity(0, 0, ""))
     with pytest.raises(NotNow):
@@ -175,9 +171,7 @@ def test_a_retried_review_whose_place_another_pod_has_is_refused_and_its_entry_s
 
 
 @pytest.mark.parametrize("written", [True, False])
-def test_a_write_of_unknown_outcome_is_read_and_then_answered_or_repeated(
-    simulation: Simulation, written: bool
-) -> None:
+def test_a_write_of_unknown_outcome_is_read_first(simulation: Simulation, written: bool) -> None:
     lost = simulation.store.after if written else simulation.store.before
     lost[1] = UnknownOutcome("the response was lost")
     identity, _ = asyncio.run(simulation.reserve_later("a"))
@@ -197,9 +191,7 @@ def test_writes_that_always_conflict_end_with_the_deadline(simulation: Simulatio
     assert simulation.store.writes <= TRY_SECONDS + 1
 
 
-def test_an_entry_that_took_long_to_write_is_written_again_before_it_is_returned(
-    simulation: Simulation,
-) -> None:
+def test_an_entry_that_took_long_to_write_is_rewritten_first(simulation: Simulation) -> None:
     def stand_still(number: int) -> None:
         if number == 1:
             simulation.lists.stopped += RENEW_SECONDS + 1
@@ -223,9 +215,7 @@ def test_hosts_of_one_replica_have_one_name_whatever_numofhosts_was(simulation: 
     assert (again.replica, again.host, again.name) == (0, 4, grown[0].name)
 
 
-def test_a_replica_of_live_pods_keeps_the_first_name_that_any_of_them_has(
-    simulation: Simulation,
-) -> None:
+def test_a_replica_of_live_pods_keeps_the_first_of_its_names(simulation: Simulation) -> None:
     simulation.show("old", HostIdentity(0, 0, ""))
     simulation.show("new", HostIdentity(0, 1, "g-abcde"))
     assert simulation.reserve("a", 3)[0] == HostIdentity(0, 2, "g-abcde")
@@ -245,9 +235,7 @@ def test_an_adopted_identity_is_reserved_once(simulation: Simulation) -> None:
     assert simulation.place("d", 2, given) == (3, 1)
 
 
-def test_of_too_many_pods_that_do_not_appear_the_next_is_denied_in_its_group_alone(
-    simulation: Simulation,
-) -> None:
+def test_after_too_many_missing_pods_the_next_of_a_group_is_denied(simulation: Simulation) -> None:
     for number in range(UNSEEN_MAX):
         simulation.reserve(f"a{number}")
         simulation.lists.time += 0.1
@@ -258,9 +246,7 @@ def test_of_too_many_pods_that_do_not_appear_the_next_is_denied_in_its_group_alo
     assert simulation.place("d") == (0, 0)
 
 
-def test_a_scrape_during_a_write_does_not_raise_the_limit_of_pods_that_do_not_appear(
-    simulation: Simulation,
-) -> None:
+def test_a_scrape_during_a_write_raises_no_limit_of_missing_pods(simulation: Simulation) -> None:
     reservations = simulation.lists.reservations(
         simulation.members, ClusterIndex(), simulation.store
     )
@@ -317,9 +303,7 @@ def test_a_host_that_was_lost_is_replaced_before_the_index_of_a_replica_that_was
     assert simulation.place("newer", 2) == (3, 0)
 
 
-def test_a_pending_entry_hides_no_replica_that_lacks_a_host_in_another_block(
-    simulation: Simulation,
-) -> None:
+def test_a_pending_entry_hides_no_replica_of_another_block(simulation: Simulation) -> None:
     _fill(simulation, 36)
     for pod in (2 * 3, 2 * 3 + 1, 2 * 17 + 1, 2 * 33):
         simulation.members.remove(f"pod-{pod}")
@@ -350,9 +334,7 @@ def test_the_last_replica_of_several_tables_is_opened_after_a_live_list(
     assert isinstance(found, ReadGroup) is read
 
 
-def test_an_entry_without_a_pod_is_no_replica_to_fill_beyond_the_desired_number(
-    simulation: Simulation,
-) -> None:
+def test_an_entry_without_a_pod_is_not_filled_beyond_replicas(simulation: Simulation) -> None:
     _fill(simulation, 3)
     identity, _ = simulation.reserve("refused", 2)
     assert identity.replica == 3
@@ -386,9 +368,7 @@ def test_the_time_of_the_api_server_never_goes_back_and_is_unknown_at_first() ->
     assert time.now() == first + 60
 
 
-def test_a_repeated_review_after_numofhosts_grew_writes_the_name_that_it_returns(
-    simulation: Simulation,
-) -> None:
+def test_a_repeated_review_after_more_hosts_writes_its_name(simulation: Simulation) -> None:
     assert simulation.reserve("a", 1)[0].name == ""
     identity, _ = simulation.reserve("a", 2)
     assert (identity.replica, identity.host) == (0, 0)
@@ -396,9 +376,7 @@ def test_a_repeated_review_after_numofhosts_grew_writes_the_name_that_it_returns
     assert simulation.reserve("b", 2)[0] == HostIdentity(0, 1, identity.name)
 
 
-def test_an_entry_of_a_lost_write_by_a_machine_that_stood_still_is_written_again(
-    simulation: Simulation,
-) -> None:
+def test_an_entry_of_a_lost_write_by_a_paused_machine_is_rewritten(simulation: Simulation) -> None:
     def stand_still(number: int) -> None:
         if number == 1:
             simulation.lists.stopped += VACANT_SECONDS
@@ -409,9 +387,7 @@ def test_an_entry_of_a_lost_write_by_a_machine_that_stood_still_is_written_again
     assert simulation.table()[0].made == simulation.lists.time + simulation.lists.stopped
 
 
-def test_a_review_that_is_cancelled_while_it_writes_leaves_no_copy_and_the_next_one_reads(
-    simulation: Simulation,
-) -> None:
+def test_a_review_cancelled_in_its_write_leaves_no_copy(simulation: Simulation) -> None:
     simulation.reserve("a")
     simulation.store.after = {2: asyncio.CancelledError()}
     with pytest.raises(asyncio.CancelledError):
@@ -433,9 +409,7 @@ def test_a_full_block_is_left_for_the_next_one(simulation: Simulation) -> None:
     assert at_once(simulation.store.get(TableKey(KEY, 2))) is not None
 
 
-def test_a_request_that_gets_places_of_two_blocks_names_their_replicas_differently(
-    simulation: Simulation,
-) -> None:
+def test_a_request_of_two_blocks_names_replicas_differently(simulation: Simulation) -> None:
     first, _ = simulation.reserve("a", 2)
     another = Simulation()
     another.store = simulation.store

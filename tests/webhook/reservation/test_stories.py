@@ -24,16 +24,16 @@ def _steps(test: Callable[[test_reservations.Simulation], None]) -> Callable[[],
 
 NEEDED_BY: Final[dict[str, Callable[[], None]]] = {
     "an old entry is returned as it is": _steps(
-        test_reservations.test_an_entry_of_a_lost_write_by_a_machine_that_stood_still_is_written_again
+        test_reservations.test_an_entry_of_a_lost_write_by_a_paused_machine_is_rewritten
     ),
     "the time after the write does not count": _steps(
-        test_reservations.test_an_entry_that_took_long_to_write_is_written_again_before_it_is_returned
+        test_reservations.test_an_entry_that_took_long_to_write_is_rewritten_first
     ),
     "a new name does not depend on the block": _steps(
-        test_reservations.test_a_request_that_gets_places_of_two_blocks_names_their_replicas_differently
+        test_reservations.test_a_request_of_two_blocks_names_replicas_differently
     ),
     "another pod in the place of an entry is ignored": _steps(
-        test_reservations.test_a_retried_review_whose_place_another_pod_has_is_refused_and_its_entry_stays
+        test_reservations.test_a_retried_review_whose_place_is_taken_is_refused
     ),
     "a list is dated when it ended": (
         test_reservations.test_a_list_is_as_old_as_its_request_however_late_it_is_answered

@@ -75,9 +75,7 @@ def test_versions_are_read_as_kubernetes_reads_them(text: str, release: Release 
     ("company/app:2.46.0", None, ""),
     ("rayproject/ray:2.46", None, ""),
 ])  # fmt: skip
-def test_only_the_tags_of_rays_own_images_tell_a_release(
-    image: str, release: Release | None, python: str
-) -> None:
+def test_only_rays_images_tell_a_release(image: str, release: Release | None, python: str) -> None:
     assert image_release(image) == (release, python)
 
 

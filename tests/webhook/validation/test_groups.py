@@ -58,9 +58,7 @@ def test_the_rules_of_a_cluster_apply_to_a_rayservice_with_its_own_path_and_anno
     }
 
 
-def test_the_rules_of_a_cluster_apply_to_the_template_of_a_raycronjob_but_not_its_annotations() -> (
-    None
-):
+def test_the_rules_of_a_cluster_apply_to_a_raycronjob_without_annotations() -> None:
     cron = a_cron_job(a_job(a_cluster().group(hosts=0)).spec(backoffLimit=-1)).annotation(
         "ray.io/ippr", "[]"
     )
@@ -157,9 +155,7 @@ def test_chips_count_over_all_containers() -> None:
     (8, {}, False),
     (4, {"restartPolicy": "Always"}, False),  # a sidecar adds its own
 ])  # fmt: skip
-def test_the_chips_of_an_init_container_count_if_it_needs_more_or_stays(
-    chips: int, fields: Json, fits: bool
-) -> None:
+def test_chips_of_a_greater_init_container_count(chips: int, fields: Json, fits: bool) -> None:
     cluster = a_cluster().group(hosts=2).tpu("2x4", 4)
     cluster.init(resources={"limits": {"google.com/tpu": chips}}, **fields)
     wrong = {("tpu-topology-mismatch", f"{GROUP}.numOfHosts")}
@@ -170,9 +166,7 @@ def test_the_chips_of_an_init_container_count_if_it_needs_more_or_stays(
     ({"limits": {"nvidia.com/gpu": "0.5"}}, "pod-quantity-invalid", "limits"),
     ({"requests": {"nvidia.com/gpu": 1}}, "pod-limit-invalid", "requests"),
 ])  # fmt: skip
-def test_the_devices_of_an_init_container_are_checked_too(
-    resources: Json, rule: str, kind: str
-) -> None:
+def test_devices_of_init_containers_are_checked(resources: Json, rule: str, kind: str) -> None:
     cluster = a_cluster().group().device("nvidia.com/gpu", 2).init(resources=resources)
     assert found(cluster) == {(rule, f"{POD}.initContainers[0].resources.{kind}[nvidia.com/gpu]")}
 
@@ -185,9 +179,7 @@ def test_an_identity_in_an_init_container_is_wrong_too() -> None:
 
 
 @pytest.mark.parametrize(("hosts", "warned"), [(1, False), (4, True)])
-def test_a_host_name_in_the_template_of_several_hosts_is_found_before_the_pods_are(
-    hosts: int, warned: bool
-) -> None:
+def test_a_host_name_in_the_template_of_several_hosts_is_found(hosts: int, warned: bool) -> None:
     cluster = a_cluster().group(hosts=hosts).pod(hostname="mine")
     assert found(cluster) == ({("identity-by-hand", f"{POD}.hostname")} if warned else set())
 
@@ -253,9 +245,7 @@ def test_accelerators_in_a_required_affinity_are_checked_too(
     (["nvidia-l4", "nvidia-h100"], ["values[1]"]),
     (["nvidia-t4", "nvidia_l4"], ["values[0]", "values[1]"]),
 ])  # fmt: skip
-def test_a_list_with_the_right_name_of_an_accelerator_is_not_reported(
-    values: list[str], paths: list[str]
-) -> None:
+def test_a_list_with_a_right_accelerator_is_fine(values: list[str], paths: list[str]) -> None:
     key = "cloud.google.com/gke-accelerator"
     terms = [{"matchExpressions": [{"key": key, "operator": "In", "values": values}]}]
     required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
@@ -380,9 +370,7 @@ def test_no_template_of_a_submitter_has_one(label: str, mode: str, cron: bool) -
     ("--num-gpus", "num-gpus"),
     ("objectstore-memory", "object-store-memory"),
 ])  # fmt: skip
-def test_a_misspelt_start_parameter_comes_with_the_closest_known_one(
-    written: str, suggested: str
-) -> None:
+def test_a_misspelt_start_parameter_has_the_closest_one(written: str, suggested: str) -> None:
     (finding,) = findings(a_cluster().group(rayStartParams={written: "1"}))
     assert finding.rule == "ray-start-param-unknown"
     assert finding.message.endswith(f"write {suggested}")

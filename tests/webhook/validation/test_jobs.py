@@ -82,9 +82,7 @@ def test_without_a_list_of_time_zones_only_their_shape_is_checked(zone: str) -> 
 @pytest.mark.parametrize(("zone", "levels"), [
     ("UTC", []), ("", []), ("Europe/Berlin", []), ("Nowhere/X", [DENY]),
 ])  # fmt: skip
-def test_before_the_field_a_schedule_carried_its_time_zone_if_there_is_one(
-    zone: str, levels: list[str]
-) -> None:
+def test_before_the_field_a_schedule_has_the_time_zone(zone: str, levels: list[str]) -> None:
     settings = RuleSettings(time_zones={"UTC", "Europe/Berlin"}, kuberay=(1, 6))
     cron = a_cron_job().spec(schedule=f"TZ={zone} 0 3 * * *")
     assert [each.level for each in findings(cron, settings=settings)] == levels
@@ -179,9 +177,7 @@ def test_resources_of_the_entrypoint_are_a_json_map_of_numbers(text: str, fine: 
     ("envVars: {A: '1'}", {("job-runtime-env-key-unknown", "envVars")}),
     ("workingDir: s3://a/b.zip", {("job-runtime-env-key-unknown", "workingDir")}),
 ])  # fmt: skip
-def test_a_runtime_environment_has_keys_and_values_of_ray(
-    text: str, wrong: set[tuple[str, str]]
-) -> None:
+def test_a_runtime_environment_has_rays_keys(text: str, wrong: set[tuple[str, str]]) -> None:
     wanted = {(rule, f"spec.runtimeEnvYAML.{path}") for rule, path in wrong}
     job = a_job().spec(runtimeEnvYAML=text)
     assert found(job) == wanted

@@ -147,9 +147,7 @@ def test_tls_by_hand_is_found_in_head_workers_and_autoscaler() -> None:
     ("2.55.0", {"enableK8sTokenAuth": True}, "spec.authOptions.mode"),
     ("2.10.0", {"mode": "disabled"}, None),
 ])  # fmt: skip
-def test_authentication_needs_its_ray_release(
-    version: str, options: dict[str, object], path: str | None
-) -> None:
+def test_it_needs_a_ray_release(version: str, options: dict[str, object], path: str | None) -> None:
     cluster = a_cluster().spec(rayVersion=version, authOptions=options)
     assert {where for rule, where in found(cluster) if rule.startswith("auth-")} == (
         {path} if path else set()

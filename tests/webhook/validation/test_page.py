@@ -31,9 +31,7 @@ def test_every_rule_is_of_one_family() -> None:
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.id)
-def test_every_rule_says_what_it_catches_why_it_hurts_and_where_that_comes_from(
-    rule: Rule[object],
-) -> None:
+def test_every_rule_says_what_why_and_whence(rule: Rule[object]) -> None:
     what, why, source = explained(rule)
     assert what.endswith(".")
     assert why.endswith(".")

@@ -79,9 +79,7 @@ def in_container(**fields: object) -> set[tuple[str, str]]:
     ({"hostUsers": False, "hostPID": True}, "security-invalid", "hostPID"),
     ({"overhead": {"cpu": "-1"}}, "quantity-invalid", "overhead[cpu]"),
 ])  # fmt: skip
-def test_what_is_wrong_with_a_pod_is_found_where_it_stands(
-    fields: Json, rule: str, at: str
-) -> None:
+def test_a_fault_of_a_pod_is_found_where_it_stands(fields: Json, rule: str, at: str) -> None:
     assert in_pod(**fields) == {(f"pod-{rule}", f"{POD}.{at}")}
 
 
@@ -134,9 +132,7 @@ def test_what_is_wrong_with_a_pod_is_found_where_it_stands(
     ({"securityContext": {"privileged": True, "allowPrivilegeEscalation": False}},
      "security-invalid", "securityContext"),
 ])  # fmt: skip
-def test_what_is_wrong_with_a_container_is_found_where_it_stands(
-    fields: Json, rule: str, at: str
-) -> None:
+def test_a_fault_of_a_container_is_found_in_place(fields: Json, rule: str, at: str) -> None:
     assert in_container(**fields) == {(f"pod-{rule}", f"{RAY}.{at}")}
 
 
@@ -182,9 +178,7 @@ def test_a_message_names_the_object_the_value_and_what_to_write() -> None:
         ([{"name": "dshm", "mountPath": SHARED}], True),
     ],
 )
-def test_the_volume_that_kuberay_adds_may_be_mounted_where_it_adds_it(
-    mounts: list[Json], wrong: bool
-) -> None:
+def test_the_volume_of_kuberay_may_be_mounted_in_its_place(mounts: list[Json], wrong: bool) -> None:
     rules = {rule for rule, _ in in_container(volumeMounts=mounts)}
     assert rules == ({"pod-mount-invalid"} if wrong else set())
 
@@ -215,9 +209,7 @@ def test_the_name_of_a_container_that_kuberay_adds_is_taken() -> None:
      "resources.requests[cpu]"),
     ({"securityContext": {"runAsUser": -1}}, "security-invalid", "securityContext.runAsUser"),
 ])  # fmt: skip
-def test_the_container_of_the_autoscaler_is_checked_too(
-    options: dict[str, Any], rule: str, at: str
-) -> None:
+def test_the_autoscaler_is_checked_too(options: dict[str, Any], rule: str, at: str) -> None:
     cluster = a_cluster().autoscaled(version="v2", **options).group(maxReplicas=3)
     assert found(cluster) == {(f"pod-{rule}", f"spec.autoscalerOptions.{at}")}
 
@@ -233,9 +225,7 @@ def test_what_only_a_gate_of_kubernetes_keeps_is_no_reason_to_deny() -> None:
     ("policy", "fine"),
     [(None, False), ("Always", False), ("never", False), ("Never", True), ("OnFailure", True)],
 )
-def test_the_submitter_belongs_to_a_job_and_says_when_it_restarts(
-    policy: str | None, fine: bool
-) -> None:
+def test_the_submitter_says_when_it_restarts(policy: str | None, fine: bool) -> None:
     containers = [{"name": "submit", "image": "ray:1"}]
     spec = {"containers": containers, **({"restartPolicy": policy} if policy else {})}
     job = a_job().spec(submitterPodTemplate={"spec": spec})

@@ -162,9 +162,7 @@ def test_a_valid_cluster_has_no_finding(cluster: ClusterBuilder) -> None:
 
 @given(valid_clusters(), st.sampled_from(sorted(BREAKS)))
 @settings(max_examples=150)
-def test_one_break_in_a_valid_cluster_gives_exactly_its_rule(
-    cluster: ClusterBuilder, rule: str
-) -> None:
+def test_one_break_in_a_valid_cluster_has_its_rule(cluster: ClusterBuilder, rule: str) -> None:
     value = cluster.build()
     tpu = "nodeSelector" in _pod(value)
     BREAKS[rule](value)

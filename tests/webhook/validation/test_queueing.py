@@ -50,9 +50,7 @@ def admitted(value: Json) -> Json:
 
 
 @pytest.mark.parametrize("embed", [lambda cluster: cluster, a_job, a_service])
-def test_what_kueue_writes_when_it_admits_or_stops_a_cluster_is_no_news(
-    embed: Callable[[ClusterBuilder], Built],
-) -> None:
+def test_edits_of_kueue_are_no_new_problem(embed: Callable[[ClusterBuilder], Built]) -> None:
     waiting = embed(a_queued()).label(names.LABEL_KUEUE_QUEUE, "tpus")
     if waiting.kind != "RayService":
         waiting.spec(suspend=True)
@@ -164,9 +162,7 @@ def test_a_group_may_be_named_head_where_there_is_no_queue() -> None:
 
 
 @pytest.mark.parametrize("embed", [lambda cluster: cluster, a_job, a_service])
-def test_what_multikueue_runs_in_another_cluster_is_a_warning_here(
-    embed: Callable[[ClusterBuilder], Built],
-) -> None:
+def test_work_of_another_cluster_is_warned_of(embed: Callable[[ClusterBuilder], Built]) -> None:
     valid, broken = embed(a_cluster().group()), embed(a_cluster().group(hosts=0))
     elsewhere = broken.spec(managedBy="kueue.x-k8s.io/multikueue").build()
     assert {each.level for each in check(broken.kind, elsewhere)} == {"warn"}

@@ -168,18 +168,14 @@ def updated(api: ApiServer, old: Json, edit: Edit) -> Json:
 
 
 @pytest.mark.parametrize("edit", EDITS)
-def test_an_edit_that_breaks_nothing_more_passes(
-    edit: str, objects: list[Json], api: ApiServer
-) -> None:
+def test_an_edit_without_new_faults_passes(edit: str, objects: list[Json], api: ApiServer) -> None:
     assert len(objects) == COUNT
     for old in objects:
         response = updated(api, old, EDITS[edit])
         assert response["allowed"], (response["status"], old)
 
 
-def test_kueue_admits_and_stops_what_waits_in_its_queue(
-    objects: list[Json], api: ApiServer
-) -> None:
+def test_kueue_admits_and_stops_objects_in_queues(objects: list[Json], api: ApiServer) -> None:
     for value in objects:
         old = copy.deepcopy(value)
         old["metadata"].setdefault("labels", {})[names.LABEL_KUEUE_QUEUE] = "queue"

@@ -137,9 +137,7 @@ BROKEN = ("{", '{"groups": {"workers": {}}}', '{"groups": {"workers": {"max-cpu"
     {"autoscalerOptions": {"version": "v1"}},
     {"rayVersion": "2.55.0"},
 ])  # fmt: skip
-def test_an_annotation_that_no_autoscaler_reads_is_a_warning(
-    text: str, unread: dict[str, Any]
-) -> None:
+def test_an_annotation_without_a_reader_is_a_warning(text: str, unread: dict[str, Any]) -> None:
     read = _annotated(text)
     assert "deny" in _levels(a_cluster().group(), read)
     new = _annotated(text).spec(**unread)
@@ -214,9 +212,7 @@ def test_requests_do_not_count_before_ray_2_41() -> None:
     (None, "Never", set()),
     ("v2", None, set()),
 ])  # fmt: skip
-def test_autoscaled_pods_do_not_restart(
-    version: str | None, policy: str | None, wrong: set[str]
-) -> None:
+def test_autoscaled_pods_last(version: str | None, policy: str | None, wrong: set[str]) -> None:
     options = {"version": version} if version else {"idleTimeoutSeconds": 60}
     assert rules(a_cluster().autoscaled(**options).group().pod(restartPolicy=policy)) == wrong
 
@@ -226,9 +222,7 @@ AT_POLICY = f"{GROUP}.template.spec.containers[0].resizePolicy[0].restartPolicy"
 
 
 @pytest.mark.parametrize(("policy", "fine"), [("Never", False), ("Always", True), (None, True)])
-def test_a_pod_that_never_restarts_does_not_restart_for_a_resize(
-    policy: str | None, fine: bool
-) -> None:
+def test_a_pod_that_never_restarts_is_not_resized(policy: str | None, fine: bool) -> None:
     cluster = a_cluster().group().pod(restartPolicy=policy).container(resizePolicy=RESTARTS)
     assert found(cluster) == (set() if fine else {("pod-lifecycle-invalid", AT_POLICY)})
 
@@ -276,8 +270,6 @@ def test_kuberay_permits_a_resize_since_1_5(kuberay: tuple[int, int] | None, wor
 
 
 @pytest.mark.parametrize(("kubernetes", "works"), [((1, 32), False), ((1, 33), True), (None, True)])
-def test_kubernetes_resizes_pods_since_1_33(
-    kubernetes: tuple[int, int] | None, works: bool
-) -> None:
+def test_kubernetes_resizes_since_1_33(kubernetes: tuple[int, int] | None, works: bool) -> None:
     settings = RuleSettings(kubernetes=kubernetes)
     assert ("ippr-without-effect" in rules(a_resized_cluster(), settings)) is not works

@@ -27,9 +27,7 @@ def test_a_granularity_that_exists_is_fine(granularity: str) -> None:
 @pytest.mark.parametrize(
     ("granularity", "fine"), [("cluster", False), ("worker-group", True), ("replica", True)]
 )
-def test_autoscaling_leaves_no_gang_of_the_cluster_and_says_so(
-    granularity: str, fine: bool
-) -> None:
+def test_autoscaling_leaves_no_gang_of_a_cluster_and_says_so(granularity: str, fine: bool) -> None:
     cluster = asking(granularity).autoscaled()
     faults = findings(cluster, "scheduling-group-obstacle")
     assert [finding.path for finding in faults] == ([] if fine else [AT])
@@ -87,9 +85,7 @@ def test_annotations_of_jobs_and_services_are_those_of_their_clusters() -> None:
         assert found(built.annotation(OURS, "pods")) == {("annotation-value-invalid", AT)}
 
 
-def test_a_scheduling_group_in_a_template_of_a_cluster_that_asks_for_groups_is_to_be_removed() -> (
-    None
-):
+def test_a_scheduling_group_in_a_template_of_a_cluster_with_groups_goes() -> None:
     (finding,) = findings(asking("worker-group").pod(schedulingGroup={"podGroupName": "mine"}))
     assert finding.rule == "scheduling-group-in-template"
     assert "schedulingGroup" in finding.message

@@ -137,9 +137,7 @@ def test_a_kind_that_a_version_does_not_serve_is_refused() -> None:
     ("v1alpha1", (1, 5), "KubeRay 1.5 has no RayCronJob: use 1.6 or later"),
     ("v1alpha1", (1, 6), "KubeRay has no RayCronJob in ray.io/v1alpha1: write ray.io/v1"),
 ])  # fmt: skip
-def test_a_kind_that_a_release_does_not_have_needs_a_newer_one(
-    version: str, kuberay: tuple[int, int], message: str
-) -> None:
+def test_a_kind_has_its_first_release(version: str, kuberay: tuple[int, int], message: str) -> None:
     value = {"apiVersion": f"ray.io/{version}", "kind": "RayCronJob", "metadata": {"name": "a"}}
     listed = check_file("RayCronJob", value, RuleSettings(kuberay=kuberay))
     assert message in [finding.message for finding in listed]
@@ -201,9 +199,7 @@ def test_rules_say_nothing_about_a_field_whose_value_is_reported(hosts: Json) ->
     ({"workerGroupSpecs": []}, "spec.headGroupSpec"), ([], "spec"),
     ({"headGroupSpec": {"template": "x"}}, "spec.headGroupSpec.template"),
 ])  # fmt: skip
-def test_rules_say_nothing_about_what_is_inside_a_field_that_is_reported(
-    spec: object, path: str
-) -> None:
+def test_rules_say_nothing_about_a_part_of_a_reported_field(spec: object, path: str) -> None:
     value = {"apiVersion": "ray.io/v1", "kind": "RayCluster", "metadata": {"name": "a"}}
     found = check_file("RayCluster", {**value, "spec": spec})
     assert [(each.rule, each.path) for each in found] == [("schema-violated", path)]

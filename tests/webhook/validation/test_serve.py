@@ -184,9 +184,7 @@ STRICT = (
 
 @pytest.mark.parametrize(("text", "path"), STRICT)
 @pytest.mark.parametrize(("ray", "level"), [("2.55.1", DENY), ("2.54.0", ""), ("own", WARN)])
-def test_values_of_other_types_are_refused_since_2_55(
-    text: str, path: str, ray: str, level: str
-) -> None:
+def test_other_types_are_refused_since_2_55(text: str, path: str, ray: str, level: str) -> None:
     cluster = a_cluster().group().head_container(image=f"rayproject/ray:{ray}")
     listed = findings(a_service(cluster.spec(rayVersion=None)).spec(serveConfigV2=text), VALUE)
     assert {(each.path, each.level) for each in listed if each.path == path} == (
@@ -231,9 +229,7 @@ def test_a_usable_configuration_has_no_finding(text: str) -> None:
     ("max_concurrent_queries", "2.9.3", ""),
     ("max_ongoing_requests", "2.9.3", ""),
 ])  # fmt: skip
-def test_a_key_that_this_release_of_ray_does_not_have_is_a_warning(
-    key: str, release: str, text: str
-) -> None:
+def test_a_key_that_this_release_lacks_is_a_warning(key: str, release: str, text: str) -> None:
     value = {"request_router_config": "{}"}.get(key, "1")
     config = with_deployment(f"{key}: {value}")
     cluster = a_cluster().head_container(image=f"rayproject/ray:{release}")

@@ -25,9 +25,7 @@ def an_incremental_service(options: dict[str, object] | None) -> Built:
     ({"gatewayClassName": ""}, f"{OPTIONS}.gatewayClassName"),
     ({"maxSurgePercent": None, "stepSizePercent": 100}, None),
 ])  # fmt: skip
-def test_the_options_of_an_incremental_upgrade_are_in_range(
-    changed: dict[str, object], path: str | None
-) -> None:
+def test_options_of_an_upgrade_are_in_range(changed: dict[str, object], path: str | None) -> None:
     options = {"stepSizePercent": 10, "maxSurgePercent": 50, "intervalSeconds": 30}
     service = an_incremental_service({**options, "gatewayClassName": "istio", **changed})
     assert {where for _, where in found(service)} == ({path} if path else set())

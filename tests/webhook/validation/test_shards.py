@@ -39,9 +39,7 @@ def test_an_index_that_would_be_copied_to_several_clusters_is_refused(embed: typ
     (shard("search", "0"), shard("ads", "1"), set()),
     (shard(None, "0"), shard("search", "1"), set()),
 ], ids=["changed", "dropped", "added", "corrected", "another group", "joined"])  # fmt: skip
-def test_an_index_stays_while_the_group_stays(
-    old: Built, new: Built, rules: set[tuple[str, str, str]]
-) -> None:
+def test_the_index_is_constant(old: Built, new: Built, rules: set[tuple[str, str, str]]) -> None:
     assert found_in_update(old, new) == rules
 
 

@@ -125,9 +125,7 @@ def several(replicas: int, least: int = 0) -> ClusterBuilder:
 
 
 @pytest.mark.parametrize("settings", [RuleSettings(), RuleSettings({"slices-renumbered": DENY})])
-def test_scaling_a_job_over_several_slices_down_is_warned_of_and_never_denied(
-    settings: RuleSettings,
-) -> None:
+def test_scaling_a_job_of_several_slices_down_is_warned_of(settings: RuleSettings) -> None:
     warned = {(WARN, "slices-renumbered", f"{GROUP}.replicas")}
     assert found_in_update(several(3), several(2), settings) == warned
 
@@ -147,9 +145,7 @@ def test_any_other_scale_leaves_no_slice_behind(old: ClusterBuilder, new: Cluste
     ({"topology": "2x2x4"}, "accelerator", "add tpu-v4-podslice or tpu-v5p-slice"),
     ({"topology": "9x9"}, "accelerator", "no value is known for 4 x 4 chips"),
 ])  # fmt: skip
-def test_a_missing_selector_offers_what_fits_chips_and_hosts(
-    selector: dict[str, str], label: str, advice: str
-) -> None:
+def test_a_missing_selector_is_offered(selector: dict[str, str], label: str, advice: str) -> None:
     labels = {f"cloud.google.com/gke-tpu-{name}": value for name, value in selector.items()}
     cluster = a_cluster().group(hosts=4).device("google.com/tpu", 4).pod(nodeSelector=labels)
     (finding,) = findings(cluster, "tpu-node-selector-missing")

@@ -50,9 +50,7 @@ def test_a_hook_is_found_once_an_object_in_files_and_not_on_the_head() -> None:
     ({}, {"nodeSelector": {"cloud.google.com/gke-preemptible": "true"}}, True),
     ({"labels": {"ray.io/market-type": "spot"}}, {}, True),
 ])  # fmt: skip
-def test_a_hook_matters_where_pods_drain_or_are_preempted(
-    fields: Json, pod: Json, warned: bool
-) -> None:
+def test_a_hook_matters_for_drain_or_preemption(fields: Json, pod: Json, warned: bool) -> None:
     hook = {"preStop": {"exec": {"command": ["/bin/sh", "-c", "ray stop"]}}}
     cluster = a_cluster().group(**fields).container(lifecycle=hook).pod(**pod)
     assert bool(check_file("RayCluster", cluster.build())) is warned

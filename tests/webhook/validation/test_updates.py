@@ -213,9 +213,7 @@ def test_recreating_needs_no_word_about_single_groups() -> None:
     ("field", "entry"),
     [("tolerations", {"key": "x", "operator": "Exists"}), ("schedulingGates", {"name": "x"})],
 )
-def test_kuberay_does_not_recreate_for_what_schedulers_change(
-    field: str, entry: dict[str, str]
-) -> None:
+def test_schedulers_cause_no_recreation_by_kuberay(field: str, entry: dict[str, str]) -> None:
     recreated = {"upgradeStrategy": {"type": "Recreate"}}
     new = a_cluster().spec(**recreated).group().pod(**{field: [entry]})
     assert found_in_update(a_cluster().spec(**recreated).group(), new) == set()
@@ -233,9 +231,7 @@ def test_a_cluster_of_a_rayservice_is_changed_by_its_owner() -> None:
     ({"type": "NewClusterWithIncrementalUpgrade"}, "step by step"),
     ({"type": "None"}, "no effect"),
 ])  # fmt: skip
-def test_a_rayservice_says_how_its_edit_arrives(
-    strategy: dict[str, str] | None, words: str
-) -> None:
+def test_a_rayservice_says_how_edits_arrive(strategy: dict[str, str] | None, words: str) -> None:
     settings = RuleSettings(
         levels={"incremental-options-missing": "off", "incremental-without-autoscaling": "off"}
     )
