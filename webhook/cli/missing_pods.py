@@ -20,6 +20,7 @@ from webhook.manifest.kuberay_pods import count_pods
 from webhook.objects.live_objects import LiveCluster
 from webhook.objects.object_cache import ObjectCache
 from webhook.validation.field import at
+from webhook.validation.quota_forecast import ADVICE
 from webhook.validation.rule_settings import RuleSettings
 from webhook.validation.ruleset import forecast
 
@@ -81,7 +82,9 @@ def set_forecasts(objects: ObjectCache, documents: Iterable[object]) -> None:
         key = f"{at(meta, 'namespace') or 'default'}/{at(meta, 'name')}"
         if document.get("kind") == names.RAYCLUSTER_KIND and key in lacking:
             findings = forecast(names.RAYCLUSTER_KIND, document, settings)
-            objects.forecasts[key] = "; ".join(finding.message for finding in findings)
+            objects.forecasts[key] = "; ".join(
+                finding.message.removesuffix(ADVICE) for finding in findings
+            )
 
 
 def _pods_of(objects: ObjectCache) -> list[Collection[object]]:

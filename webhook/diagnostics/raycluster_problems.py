@@ -38,6 +38,10 @@ _QUOTA: Final = (
     "raise the quota, or free some of it",
     "kubectl describe resourcequota -n {namespace}",
 )
+_UNSET: Final = (
+    "write these amounts in the pod template",
+    "kubectl describe resourcequota -n {namespace}",
+)
 _LIMITS: Final = (
     "change the LimitRange, or the amounts in the pod template",
     "kubectl describe limitrange -n {namespace}",
@@ -53,9 +57,9 @@ _REFUSED: Final = (
         "make that webhook answer: check that its Service has endpoints",
         "kubectl get endpointslices -n {place} -l kubernetes.io/service-name={service}",
     ),
-    ("exceeded quota", *_QUOTA),
-    ("failed quota", *_QUOTA),
-    ("usage per |limit to request ratio per ", *_LIMITS),
+    (r"failed quota|ResourceQuota \S+ requires", *_UNSET),
+    ("usage per |limit to request ratio per |LimitRange", *_LIMITS),
+    ("exceeded quota|ResourceQuota", *_QUOTA),
     (
         "violates PodSecurity",
         "change the securityContext in the pod template, or the level of the namespace",
@@ -72,8 +76,8 @@ _REFUSED: Final = (
         "kubectl get priorityclasses",
     ),
 )
-"""The pattern of a part of the API server's message, the remedy, and a command that shows what it
-names. KubeRay may escape quotes.
+"""The pattern of a part of the API server's message or of a forecast, the remedy, and a command
+that shows what it names. KubeRay may escape quotes.
 """
 _OUT_OF_SERVICE: Final = "node.kubernetes.io/out-of-service=nodeshutdown:NoExecute"
 
@@ -93,13 +97,13 @@ def pod_refused(cluster: AssignedCluster) -> Iterator[Symptom]:
     """
     refusal = last_refusal(cluster)
     if refusal is None or not refusal.message:
-        forecast = cluster.objects.forecasts.get(f"{cluster.namespace}/{cluster.name}")
-        if forecast:
-            remedy, command = _QUOTA
-            message = f"pods are missing: {in_line(forecast, _REFUSAL_MAX)}"
-            yield Symptom(message, remedy, command.format(namespace=cluster.namespace))
+        message = cluster.objects.forecasts.get(f"{cluster.namespace}/{cluster.name}", "")
+        prefix, begin, until = "pods are missing", Begin(), None
+    else:
+        message, prefix = refusal.message, "KubeRay cannot create a pod"
+        begin, until = Begin(refusal.since), refusal.until
+    if not message:
         return
-    message = refusal.message
     remedies = (
         (remedy, command.format(namespace=cluster.namespace, **match.groupdict()))
         for part, remedy, command in _REFUSED
@@ -107,11 +111,11 @@ def pod_refused(cluster: AssignedCluster) -> Iterator[Symptom]:
     )
     remedy, command = next(remedies, ("", ""))
     yield Symptom(
-        f"KubeRay cannot create a pod: {in_line(message, _REFUSAL_MAX)}",
+        f"{prefix}: {in_line(message, _REFUSAL_MAX)}",
         f"{remedy or 'fix what the message names'}; KubeRay then creates the pod by itself",
         command or show("raycluster", cluster.namespace, cluster.name),
-        Begin(refusal.since),
-        until=refusal.until,
+        begin,
+        until=until,
     )
 
 

@@ -29,6 +29,8 @@ _REQUIRED: Final = (
     "limits.memory",
 )
 _SHOWN_MAX: Final = 3
+ADVICE: Final = ": need less, or raise it"
+"""The end of a message, which `status` replaces with a remedy of its own."""
 
 
 def quota_exceeded(growth: Growth) -> Iterator[Fault]:
@@ -199,5 +201,4 @@ def _build_quota_fault(
         f"{format_amount(shortfall.name, max(shortfall.free, 0))} left"
         for shortfall in shortfalls[:_SHOWN_MAX]
     ]
-    advice = "need less, or raise it"
-    return Fault(field, f"the {pods} need {'; '.join(parts)}: {advice}")
+    return Fault(field, f"the {pods} need {'; '.join(parts)}{ADVICE}")

@@ -262,6 +262,41 @@ def test_missing_pods_that_no_quota_has_room_for_have_it_as_their_cause(
         )
         assert (text in ended.out) == (not fits)
         assert ("kubectl describe resourcequota -n team" in ended.out) == (not fits)
+        assert "need less" not in ended.out
+
+
+@pytest.mark.parametrize(
+    ("limits", "said", "remedy", "command"),
+    [
+        (
+            {"kind": "ResourceQuota", "spec": {"hard": {"limits.cpu": "8"}}},
+            "ResourceQuota few requires limits.cpu of every container",
+            "write these amounts in the pod template; KubeRay then creates the pod by itself:",
+            "kubectl describe resourcequota -n team",
+        ),
+        (
+            {"kind": "LimitRange", "spec": {"limits": [{"type": "Pod", "max": {"cpu": "1"}}]}},
+            "LimitRange few allows at most 1",
+            "change the LimitRange, or the amounts in the pod template; KubeRay then creates",
+            "kubectl describe limitrange -n team",
+        ),
+    ],
+)
+def test_a_limit_that_refuses_missing_pods_has_its_own_remedy(
+    *,
+    limits: dict[str, Any],
+    said: str,
+    remedy: str,
+    command: str,
+    status: Run,
+    run: Run,
+    write: Write,
+) -> None:
+    state = json.loads(status(Scene().without(HOST), "-o", "state").out)
+    limits = {"apiVersion": "v1", "metadata": {"name": "few", "namespace": "team"}} | limits
+    state["items"].append(limits)
+    out = " ".join(run("status", "--state", write(state)).out.split())
+    assert all(text in out for text in (said, remedy, command))
 
 
 def test_limits_that_may_not_be_read_are_left_out(status: Run) -> None:
