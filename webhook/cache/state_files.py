@@ -53,6 +53,7 @@ _VERSIONS: Final = {
 """The API versions of kinds outside the core API."""
 
 
+_NO_OWNERS: Final[Mapping[tuple[str, str | None, str], str]] = {}
 STATE_KIND: Final = "RayState"
 _LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
 """The annotation in which `kubectl apply` stores the whole manifest, with values of variables."""
@@ -105,11 +106,16 @@ def objects_in(
     ]
     objects.clusters.load(cluster for cluster in clusters if _within(cluster.metadata, namespace))
     objects.pods.load(pod for pod in live if _within(pod.metadata, namespace))
+    owners = {
+        (owner.kind, cluster.metadata.namespace, owner.name): owner.uid
+        for cluster in clusters
+        for owner in cluster.metadata.owner_references or ()
+    }
     values_by_field: dict[str, list[Any]] = {}
     for manifest in manifests:
         if (field_and_kind := _FIELDS.get(_kind_of(manifest))) is not None:
             field, kind = field_and_kind
-            value = _complete_metadata(convert(manifest, kind), manifest)
+            value = _complete_metadata(convert(manifest, kind), manifest, owners)
             values = values_by_field.setdefault(field, [])
             if not isinstance(value, LiveEvent) or value.reason in EVENTS:
                 values.append(value)
@@ -206,12 +212,17 @@ def _parse_states(manifests: Sequence[Manifest]) -> list[_Collected]:
     ]
 
 
-def _complete_metadata(value: T, manifest: Manifest) -> T:
-    """Return an object with a namespace and a uid, which an object in a file may lack."""
+def _complete_metadata(
+    value: T, manifest: Manifest, owners: Mapping[tuple[str, str | None, str], str] = _NO_OWNERS
+) -> T:
+    """Return an object with a namespace and a uid, which an object in a file may lack. `owners` are
+    uids of owners of RayClusters, by kind, namespace and name.
+    """
     meta: ObjectMeta = getattr(value, "metadata")  # noqa: B009 - of every kind here
     if not meta.name:
         raise problem_in(manifest, NAMELESS, ["metadata"])
-    namespace = meta.namespace or "default"
+    namespace, kind = meta.namespace or "default", str(manifest.document.get("kind"))
     # Owners and tables refer to objects by uid.
-    uid = meta.uid or f"{manifest.document.get('kind')}/{namespace}/{meta.name}"
-    return structs.replace(value, metadata=structs.replace(meta, namespace=namespace, uid=uid))
+    named = owners.get((kind, namespace, meta.name)) or f"{kind}/{namespace}/{meta.name}"
+    completed = structs.replace(meta, namespace=namespace, uid=meta.uid or named)
+    return structs.replace(value, metadata=completed)

@@ -17,6 +17,9 @@ T = TypeVar("T", bound=LiveObject)
 
 _FAILED: Final = ("Failed", "ValidationFailed")
 _NOT_STARTED: Final = ("", "PENDING")
+_SIDECAR: Final = "SidecarMode"
+_HTTP: Final = "HTTPMode"
+_SUBMITTER: Final = "ray-job-submitter"
 _SUBMITTED: Final = ("Initializing", "Running")
 _NOT_SERVING: Final = ("DEPLOY_FAILED", "UNHEALTHY")
 _UPGRADE, _READY = "UpgradeInProgress", "Ready"
@@ -74,17 +77,38 @@ def job_not_started(cluster: AssignedCluster) -> Iterator[Symptom]:
     )
     if status.job_status not in _NOT_STARTED or not complete or not all(map(is_ready, pods)):
         return
-    name = job.metadata.name or ""
     ready = (pod.condition("Ready") for pod in pods)
     times = (condition.since for condition in ready if condition is not None)
+    problem, remedy, command = _reason_not_started(cluster, job)
     yield Symptom(
-        f"RayJob {name} has not started: "
-        f"{'Ray reports its job as PENDING' if status.job_status else 'its job is not submitted'}",
-        "check the pod that submits it, and the resources and runtime environment of its "
-        "entrypoint",
-        describe("job,rayjob", cluster.namespace, name),
+        f"RayJob {job.metadata.name} has not started: {problem}",
+        remedy,
+        command,
         Begin(latest((seconds_of(status.start_time), *times))),
     )
+
+
+def _reason_not_started(cluster: AssignedCluster, job: LiveJob) -> tuple[str, str, str]:
+    """Return why a RayJob has not started, a remedy and a command, by the state of its submission.
+
+    https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/common/job.go
+    """
+    namespace, name = cluster.namespace, job.metadata.name or ""
+    if job.status.job_status:
+        return (
+            "Ray reports its job as PENDING",
+            "check the resources and the runtime environment of its entrypoint",
+            describe("rayjob", namespace, name),
+        )
+    problem, mode = "its job is not submitted", job.spec.submission_mode
+    if mode == _SIDECAR:
+        remedy = "check the logs of the head's container that submits it"
+        command = f"kubectl logs -n {namespace} {cluster.heads[0].name} -c {_SUBMITTER}"
+        return problem, remedy, command
+    if mode == _HTTP:
+        remedy = "check that KubeRay reaches the head, and the events of the RayJob"
+        return problem, remedy, describe("rayjob", namespace, name)
+    return problem, "check the pod that submits it", describe("job,rayjob", namespace, name)
 
 
 def service_not_serving(cluster: AssignedCluster) -> Iterator[Symptom]:
@@ -209,7 +233,7 @@ def _owner(cluster: AssignedCluster, kind: str, table: Table[T]) -> T | None:
     owner = cluster.live.metadata.controller
     if owner is None or owner.kind != kind:
         return None
-    return table.one(f"{cluster.namespace}/{owner.name}")
+    return table.get(owner.uid)
 
 
 OWNERS: Final = (

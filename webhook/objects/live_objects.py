@@ -330,10 +330,17 @@ class JobStatus(Struct, rename="camel", frozen=True, gc=False):
     end_time: str | None = None
 
 
+class JobSpec(Struct, rename="camel", frozen=True, gc=False):
+    """The part of a RayJob's `spec` that is decoded."""
+
+    submission_mode: str = ""
+
+
 class LiveJob(Struct, frozen=True, gc=False):
     """A RayJob."""
 
     metadata: ObjectMeta = field(default_factory=ObjectMeta)
+    spec: JobSpec = field(default_factory=JobSpec)
     status: JobStatus = field(default_factory=JobStatus)
 
 

@@ -187,7 +187,7 @@ class ObjectCache:
         self._changed: set[str] = set()
         self._places: set[str] = set()
         """Changed nodes by name, changed PodGroups and Services by namespace and name, and changed
-        RayJobs and RayServices by kind, namespace and name.
+        RayJobs and RayServices by uid.
         """
         self._ends: set[str] = set()
         """Pods that have ended, by namespace and name."""
@@ -199,10 +199,10 @@ class ObjectCache:
         )
         self.pod_groups: Table[LivePodGroup] = Table(_place, lambda each: self._touch(_place(each)))
         self.ray_jobs: Table[LiveJob] = Table(
-            _place, lambda each: self._touch([_owner(names.RAYJOB_KIND, each)]), compact_job
+            _namespace, lambda each: self._touch([each.metadata.uid or ""]), compact_job
         )
         self.ray_services: Table[LiveService] = Table(
-            _place, lambda each: self._touch([_owner(names.RAYSERVICE_KIND, each)]), compact_service
+            _namespace, lambda each: self._touch([each.metadata.uid or ""]), compact_service
         )
         self.workloads: Table[LiveWorkload] = Table(
             _owner_uids, lambda each: self._mark(_owner_uids(each))
@@ -400,11 +400,6 @@ def _owner_uids(value: LiveObject) -> Iterable[str]:
     return [owner.uid for owner in value.metadata.owner_references or ()]
 
 
-def _owner(kind: str, value: LiveObject) -> str:
-    """Return the RayJob or RayService, as in `_places`."""
-    return f"{kind} {value.metadata.namespace or ''}/{value.metadata.name or ''}"
-
-
 def _subjects(event: LiveEvent) -> Iterable[str]:
     """Yield the uid of the RayCluster that an event is about, or `namespace/name` of a pod, and the
     same with its `generateName`.
@@ -432,7 +427,7 @@ def _own_names(cluster: LiveCluster) -> Iterable[str]:
     namespace, name = cluster.metadata.namespace or "", cluster.metadata.name or ""
     owner = cluster.metadata.controller
     if owner is not None:
-        yield f"{owner.kind} {namespace}/{owner.name}"
+        yield owner.uid
     yield f"{namespace}/{headless_service(name)}"
     yield f"{namespace}/{pod_prefix(name, None).removesuffix('-')}"
     for group in (None, *(worker_group.group_name for worker_group in cluster.groups)):

@@ -89,7 +89,7 @@ def compact_object(value: Bare) -> Bare:
 def compact_job(job: LiveJob) -> LiveJob:
     """Return a RayJob with the part of its message that is shown."""
     status = replace(job.status, message=in_line(job.status.message))
-    return LiveJob(_identifying(job.metadata), status)
+    return LiveJob(_identifying(job.metadata), job.spec, status)
 
 
 def compact_service(service: LiveService) -> LiveService:

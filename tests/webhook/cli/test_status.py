@@ -236,6 +236,15 @@ def test_a_pod_of_a_raycluster_that_the_state_lacks_is_left_out(run: Run, write:
     assert (ended.status, "no RayClusters" in ended.out) == (0, True)
 
 
+def test_an_owner_without_a_uid_is_that_of_the_raycluster(
+    status: Run, run: Run, write: Write
+) -> None:
+    state = json.loads(status(samples()["job-failed"].scene(), "-o", "state").out)
+    (job,) = (item for item in state["items"] if item["kind"] == names.RAYJOB_KIND)
+    del job["metadata"]["uid"]
+    assert "job-failed" in run("status", "--state", write(state)).out
+
+
 QUOTA = {
     "apiVersion": "v1",
     "kind": "ResourceQuota",
@@ -265,38 +274,35 @@ def test_missing_pods_that_no_quota_has_room_for_have_it_as_their_cause(
         assert "need less" not in ended.out
 
 
-@pytest.mark.parametrize(
-    ("limits", "said", "remedy", "command"),
-    [
+LIMITING: list[tuple[dict[str, Any], tuple[str, ...]]] = [
+    (
+        {"kind": "ResourceQuota", "spec": {"hard": {"limits.cpu": "8"}}},
         (
-            {"kind": "ResourceQuota", "spec": {"hard": {"limits.cpu": "8"}}},
             "ResourceQuota few requires limits.cpu of every container",
             "write these amounts in the pod template; KubeRay then creates the pod by itself:",
             "kubectl describe resourcequota -n team",
         ),
+    ),
+    (
+        {"kind": "LimitRange", "spec": {"limits": [{"type": "Pod", "max": {"cpu": "1"}}]}},
         (
-            {"kind": "LimitRange", "spec": {"limits": [{"type": "Pod", "max": {"cpu": "1"}}]}},
             "LimitRange few allows at most 1",
             "change the LimitRange, or the amounts in the pod template; KubeRay then creates",
             "kubectl describe limitrange -n team",
         ),
-    ],
-)
+    ),
+]
+
+
+@pytest.mark.parametrize(("limits", "texts"), LIMITING)
 def test_a_limit_that_refuses_missing_pods_has_its_own_remedy(
-    *,
-    limits: dict[str, Any],
-    said: str,
-    remedy: str,
-    command: str,
-    status: Run,
-    run: Run,
-    write: Write,
+    limits: dict[str, Any], texts: tuple[str, ...], status: Run, run: Run, write: Write
 ) -> None:
     state = json.loads(status(Scene().without(HOST), "-o", "state").out)
     limits = {"apiVersion": "v1", "metadata": {"name": "few", "namespace": "team"}} | limits
     state["items"].append(limits)
     out = " ".join(run("status", "--state", write(state)).out.split())
-    assert all(text in out for text in (said, remedy, command))
+    assert all(text in out for text in texts)
 
 
 def test_limits_that_may_not_be_read_are_left_out(status: Run) -> None:

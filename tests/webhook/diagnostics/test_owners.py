@@ -100,6 +100,46 @@ def test_a_job_that_starts_late_is_an_error_while_all_pods_are_ready() -> None:
     assert scene.ids() == ["host-missing"]
 
 
+@pytest.mark.parametrize(
+    ("mode", "status", "remedy", "command"),
+    [
+        (
+            "K8sJobMode",
+            {},
+            "check the pod that submits it",
+            "kubectl describe job,rayjob -n team train",
+        ),
+        (
+            "SidecarMode",
+            {},
+            "check the logs of the head's container that submits it",
+            "kubectl logs -n team llama-head -c ray-job-submitter",
+        ),
+        ("HTTPMode", {}, "check that KubeRay reaches", "kubectl describe rayjob -n team train"),
+        (
+            "SidecarMode",
+            {"jobStatus": "PENDING"},
+            "check the resources and the runtime environment of its entrypoint",
+            "kubectl describe rayjob -n team train",
+        ),
+    ],
+)
+def test_a_job_that_starts_late_is_searched_where_its_mode_submits_it(
+    mode: str, status: dict[str, str], remedy: str, command: str
+) -> None:
+    scene = job(**STARTED, **status)
+    scene.ray_jobs[0]["spec"] = {"submissionMode": mode}
+    (problem,) = scene.examined().every_problem
+    assert problem.remedy.startswith(remedy)
+    assert problem.command == command
+
+
+def test_an_owner_of_the_same_name_is_another_object() -> None:
+    scene = samples()["job-failed"].scene()
+    scene.ray_jobs[0]["metadata"]["uid"] = "recreated"
+    assert scene.ids() == []
+
+
 def test_an_upgrade_that_does_not_proceed_names_the_active_raycluster() -> None:
     scene = samples()["upgrade-stuck"].scene()
     (problem,) = scene.examined().every_problem
@@ -128,7 +168,7 @@ def test_a_change_of_a_job_concerns_its_raycluster() -> None:
     objects.begin()
     objects.take_changed()
     (live,) = objects.ray_jobs.all
-    objects.ray_jobs.put(live.metadata.uid or "", LiveJob(metadata=live.metadata))
+    objects.ray_jobs.put(live.metadata.uid or "", LiveJob(live.metadata))
     assert objects.take_changed() == {"uid-of-llama"}
 
 
@@ -142,7 +182,7 @@ def test_of_owners_only_names_statuses_and_the_shown_part_of_messages_are_stored
     long, objects = "x" * 100_000, ObjectCache()
     meta = ObjectMeta(name="train", namespace="team", annotations={"a": long}, labels={"b": long})
     serve = ServeStatus("llama", {"llm": Application("UNHEALTHY", long)})
-    objects.ray_jobs.put("1", LiveJob(meta, JobStatus(job_status="FAILED", message=long)))
+    objects.ray_jobs.put("1", LiveJob(meta, status=JobStatus(job_status="FAILED", message=long)))
     objects.ray_services.put("2", LiveService(meta, ServiceStatus(None, serve, serve)))
     objects.services.put("3", Bare(meta))
     for values in (objects.ray_jobs.all, objects.ray_services.all, objects.services.all):

@@ -244,7 +244,7 @@ OWNERS = {
 def _own(scene: Scene, owner: str) -> None:
     reference = {"kind": names.RAYJOB_KIND, "name": "train", "uid": "u", "controller": True}
     scene.cluster["metadata"]["ownerReferences"] = [reference]
-    meta = {"name": "train", "namespace": "team"}
+    meta = {"name": "train", "namespace": "team", "uid": "u"}
     scene.ray_jobs.append({"metadata": meta, "status": OWNERS[owner]})
 
 
