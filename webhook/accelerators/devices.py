@@ -88,15 +88,17 @@ NEURON_CORE: Final = Device(
     "NeuronCore", resources=frozenset({names.RESOURCE_NEURON_CORE}), rendezvous=True, processes=True
 )
 
-SHIPPED: Final = (TPU, GPU, CLAIMED_GPU, NEURON, NEURON_CORE)
+Devices = tuple[Device, ...]
 
-DEVICES: Final = [*SHIPPED]
-"""The built-in devices, and those of the configuration."""
+DEVICES: Final[Devices] = (TPU, GPU, CLAIMED_GPU, NEURON, NEURON_CORE)
+"""The built-in devices."""
 
 
-def add_device(device: Device) -> None:
-    """Add a device, or replace the device with the same name."""
-    DEVICES[:] = [*(other for other in DEVICES if other.name != device.name), device]
+def add_devices(keys_by_name: Mapping[str, Iterable[str]]) -> Devices:
+    """Return the built-in devices, and those of the configuration. Raises ValueError if one is
+    invalid.
+    """
+    return (*DEVICES, *(own_device(*entry) for entry in keys_by_name.items()))
 
 
 def own_device(name: str, keys: Iterable[str]) -> Device:
@@ -106,12 +108,12 @@ def own_device(name: str, keys: Iterable[str]) -> Device:
     if not name.strip():
         msg = f"{name!r} is not a name of a device"
         raise ValueError(msg)
-    if any(name == device.name for device in SHIPPED):
+    if any(name == device.name for device in DEVICES):
         msg = f"device {name} exists: use another name"
         raise ValueError(msg)
     resources = frozenset(key for key in keys if "/" in key)
     for key in resources:
-        device_name = next((device.name for device in SHIPPED if device.named_by(key)), "")
+        device_name = next((device.name for device in DEVICES if device.named_by(key)), "")
         if device_name or not is_qualified_name(key):
             why = f"is {device_name} already" if device_name else "is not an extended resource"
             msg = f"device {name}: {key} {why}"
@@ -135,30 +137,31 @@ Each with the placeholder value in images and templates, which counts as unset.
 """
 
 
-def device_of(resource: str) -> Device | None:
+def device_of(resource: str, devices: Devices) -> Device | None:
     """Return the device of a resource, or None if it is none, such as cores and memory."""
-    return next((device for device in DEVICES if device.named_by(resource)), None)
+    return next((device for device in devices if device.named_by(resource)), None)
 
 
 def count_devices(
+    devices: Devices,
     limits: Mapping[str, A] | None,
     requests: Mapping[str, A] | None,
     count: Callable[[str, A], int],
     claims: Iterable[str] = (),
 ) -> Counts:
-    """Return the devices that a container requests: by its limits, otherwise by its requests, and
-    by the names of its claims.
+    """Return which of the devices a container requests: by its limits, otherwise by its requests,
+    and by the names of its claims.
 
     `count` converts the amount of a resource to a number.
     """
     counts = {
         device.name: 1
         for claim in claims
-        for device in DEVICES
+        for device in devices
         if device.claims and claim.endswith(device.claims)
     }
     for resource, amount in {**(requests or {}), **(limits or {})}.items():
-        device = device_of(resource)
+        device = device_of(resource, devices)
         if device is not None and (number := count(resource, amount)):
             counts[device.name] = counts.get(device.name, 0) + number
     return counts
@@ -202,14 +205,14 @@ def may_request(device: Device, resources: Resources | None) -> bool:
     return False
 
 
-def devices_of_container(container: Container | TemplateContainer) -> Counts:
-    """Return the devices that a container requests; invalid amounts count as 0."""
+def count_chips(container: Container | TemplateContainer) -> int:
+    """Return the number of TPU chips that a container requests; an invalid amount counts as 0."""
     resources = container.resources
     if resources is None:
-        return NO_DEVICES
-    return count_devices(
-        resources.limits, resources.requests, lambda _, amount: number_of(amount), resources.claimed
-    )
+        return 0
+    limits, requests = resources.limits, resources.requests
+    counts = count_devices((TPU,), limits, requests, lambda _, amount: number_of(amount))
+    return counts.get(TPU.name, 0)
 
 
 def number_of(amount: object) -> int:

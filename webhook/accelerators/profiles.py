@@ -4,7 +4,7 @@ To add a profile, add its variables to `webhook/api/names.py` and a row to `PROF
 """
 
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Final
 
@@ -89,11 +89,13 @@ _TORCH_TPU: Final = "profile torch-tpu: TorchTPU builds its slice from it"
 _EFA: Final = "profile efa: libfabric over EFA"
 _MNNVL: Final = "profile mnnvl: NCCL over multi-node NVLink"
 
+Profiles = tuple[Profile, ...]
+
 # https://docs.pytorch.org/docs/stable/elastic/run.html
 # https://docs.vllm.ai/en/stable/configuration/env_vars.html
 # https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/env.html
 # https://awsdocs-neuron.readthedocs-hosted.com/en/latest/neuron-runtime/nrt-troubleshoot.html
-PROFILES: Final = (
+PROFILES: Final[Profiles] = (
     Profile(
         "efa",
         "NCCL and Neuron over AWS' Elastic Fabric Adapter",
@@ -158,9 +160,7 @@ PROFILES: Final = (
         ),
     ),
 )
-
-BY_NAME: Final = {profile.name: profile for profile in PROFILES}
-"""The built-in profiles, and those of the configuration."""
+"""The built-in profiles."""
 
 _OWN_HOLES: Final = (
     HOSTS,
@@ -173,19 +173,11 @@ _OF_PROCESSES: Final = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "CUDA_VISIBLE_DEVICE
 """Variables of a single process, which Ray sets."""
 
 
-def list_valid_values() -> tuple[str, ...]:
-    """Return the valid values of the annotation."""
-    return (*sorted(BY_NAME), NONE)
-
-
-def choose_valid(chosen: Iterable[str]) -> tuple[str, ...]:
-    """Return the valid values among the chosen ones, once for each."""
-    return tuple(dict.fromkeys([name for name in chosen if name in BY_NAME or name == NONE]))
-
-
-def add_profile(profile: Profile) -> None:
-    """Add a profile."""
-    BY_NAME[profile.name] = profile
+def add_profiles(variables_by_name: Mapping[str, Mapping[str, str]]) -> Profiles:
+    """Return the built-in profiles, and those of the configuration. Raises ValueError if one is
+    invalid.
+    """
+    return (*PROFILES, *(own_profile(*entry) for entry in variables_by_name.items()))
 
 
 def own_profile(name: str, variables: Mapping[str, str]) -> Profile:
@@ -221,20 +213,30 @@ def _own_setting(profile: str, variable: str, value: str) -> Setting:
     return setting
 
 
-def of_slices(chosen: Collection[str]) -> list[Profile]:
-    """Return the profiles of slices among the chosen ones; none if NONE is chosen."""
-    chosen_profiles = [BY_NAME[name] for name in chosen if name in BY_NAME]
-    return [] if NONE in chosen else [profile for profile in chosen_profiles if profile.of_slice]
+def check_names(chosen: Sequence[str], profiles: Profiles) -> str:
+    """Return the problem of chosen names, or an empty text."""
+    valid_names = (*sorted(profile.name for profile in profiles), NONE)
+    unknown = [name[:20] for name in chosen if name not in valid_names]
+    if unknown:
+        listed_names = ", ".join(map(repr, unknown[:3]))
+        return f"unknown profile {listed_names}; known are {', '.join(valid_names)}"
+    if NONE in chosen and len(set(chosen)) > 1:
+        return f"{NONE!r} disables the other profiles: remove it, or the others"
+    return ""
 
 
-def of_hosts(chosen: Collection[str]) -> tuple[Profile, ...]:
-    """Return the profiles for hosts with a rendezvous among the chosen ones."""
-    chosen_profiles = [BY_NAME[name] for name in chosen if name in BY_NAME]
-    return tuple([profile for profile in chosen_profiles if not profile.of_slice])
+def choose(chosen: Sequence[str], profiles: Profiles, *, of_slice: bool) -> list[Profile]:
+    """Return the profiles with the chosen names, either those of slices or those of hosts with a
+    rendezvous; none if NONE is chosen.
+    """
+    if not chosen or NONE in chosen:
+        return []
+    profile_by_name = {
+        profile.name: profile for profile in profiles if profile.of_slice == of_slice
+    }
+    return [profile_by_name[name] for name in dict.fromkeys(chosen) if name in profile_by_name]
 
 
-def lists_devices(chosen: Collection[str]) -> bool:
-    """Return whether the chosen profiles list every device of a slice."""
-    return any(
-        PROCESSES in setting.holes for profile in of_slices(chosen) for setting in profile.settings
-    )
+def list_devices(profiles: Iterable[Profile]) -> bool:
+    """Return whether profiles list every device of a slice."""
+    return any(PROCESSES in setting.holes for profile in profiles for setting in profile.settings)

@@ -9,6 +9,8 @@ from socket import gethostname
 from typing import Final
 from uuid import uuid4
 
+from webhook.accelerators.devices import add_devices
+from webhook.accelerators.profiles import add_profiles
 from webhook.app.informers import Connected, connection, own_namespace, watch_metrics
 from webhook.app.runtime import Process, Runnable, admin_server, apply_settings
 from webhook.cache.cluster_cache import REPORTED, Observing
@@ -54,7 +56,11 @@ def build(
     """
     log, metrics = apply_settings(settings, output, "controller")
     api = Api(connection(settings.kubeconfig))
-    object_cache = ObjectCache(ignoring=settings.ignore.rayclusters)
+    object_cache = ObjectCache(
+        ignoring=settings.ignore.rayclusters,
+        devices=add_devices(settings.devices),
+        profiles=add_profiles(settings.profiles),
+    )
     index = GroupIndex(object_cache)
     components = settings.installation.components
     kinds = REPORTED if "events" in components else ()

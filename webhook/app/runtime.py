@@ -37,12 +37,9 @@ class Process:
 
 
 def apply_settings(settings: Settings, output: Output, process: str) -> tuple[Log, Metrics]:
-    """Return the log and the metrics of a process, and extend the tables of devices and profiles by
-    the settings.
-    """
+    """Return the log and the metrics of a process."""
     log = Log(output, process, form_of(settings.log.format, output))
     follow_logs(log)
-    settings.extend()
     return log, Metrics(process)
 
 

@@ -9,6 +9,8 @@ from typing import Any
 
 from msgspec import structs
 
+from webhook.accelerators.devices import add_devices
+from webhook.accelerators.profiles import add_profiles
 from webhook.admission.binding_handler import BindingHandler
 from webhook.admission.eviction_handler import EvictionHandler
 from webhook.admission.pod_handler import PodHandler
@@ -153,6 +155,8 @@ def _reviewers(
         node_labels=None if settings.standalone else frozenset(settings.topology.node_labels),
         keep_nodes=settings.disruption.keep_nodes,
         raise_wait_gcs_ready=settings.startup.raise_wait_gcs_ready,
+        devices=add_devices(settings.devices),
+        profiles=add_profiles(settings.profiles),
     )
     pods = PodHandler(cluster.clusters, cluster.identities, policy)
     rays = RayHandler(settings.validation.rules(ignoring=ignoring))
@@ -162,6 +166,8 @@ def _reviewers(
         repairs="repair" in components,
         raise_wait_gcs_ready=policy.raise_wait_gcs_ready,
         namespaces=cluster.quotas,
+        devices=policy.devices,
+        profiles=policy.profiles,
     )
     if cluster.inform is not None:
         cluster.inform(pods, rays)

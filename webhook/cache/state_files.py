@@ -168,7 +168,7 @@ def state_of(objects: ObjectCache, now: float, unread: Mapping[str, str]) -> dic
         "read": read,
         "unread": dict(unread),
     }
-    variable_names = frozenset((*list_variables(), names.MEGASCALE_NUM_SLICES))
+    variable_names = frozenset((*list_variables(objects.profiles), names.MEGASCALE_NUM_SLICES))
     items = [
         {"apiVersion": _VERSIONS.get(kind, "v1"), "kind": kind}
         | _plain(live_object, variable_names)

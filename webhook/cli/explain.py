@@ -5,13 +5,14 @@ rules, variables, diagnoses and annotations.
 import argparse
 import re
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from importlib import import_module
 from inspect import cleandoc
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from webhook.accelerators import profiles
+from webhook.accelerators.profiles import PROFILES, Profiles, add_profiles
 from webhook.api import names
 from webhook.api.failures import InputError
 from webhook.cli.parsing import add_connection, add_ignoring, add_state, meant, unknown
@@ -19,6 +20,16 @@ from webhook.diagnostics.examination import DIAGNOSES
 from webhook.explain.variables import list_variables
 from webhook.groups.annotations import OPT_INS
 from webhook.validation.rules import RULES
+
+
+class _Entry(NamedTuple):
+    """The explanation of a thing: in a line, and whole."""
+
+    line: str
+    text: str
+
+
+_EntriesByKind = Mapping[str, Callable[[], dict[str, _Entry]]]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -57,15 +68,16 @@ def run(arguments: argparse.Namespace) -> int:
         if not (name or arguments.state):
             raise InputError("name a pod; `kubectl get pods` lists them")
         return int(import_module("webhook.cli.explained_pod").explain_pod(arguments, name or ""))
+    profiles = PROFILES
     if arguments.config:  # only then, the settings have to be loaded
-        import_module("webhook.config.sources").read_settings(
-            ["--config", arguments.config]
-        ).extend()
+        sources = import_module("webhook.config.sources")
+        profiles = add_profiles(sources.read_settings(["--config", arguments.config]).profiles)
+    entries_by_kind = _entries_by_kind(profiles)
     if kind not in _KINDS:
         if name is not None:
             raise InputError(unknown("kind", kind, _KINDS))
-        kind, name = _kind_of(kind), kind
-    entries = _ENTRIES[kind]()
+        kind, name = _kind_of(kind, entries_by_kind), kind
+    entries = entries_by_kind[kind]()
     if name is None:
         width = max(map(len, entries))
         sys.stdout.write(
@@ -89,9 +101,9 @@ def _key(name: str, entries: Iterable[str]) -> str:
     return name if name in entries else names.PREFIX + name
 
 
-def _kind_of(name: str) -> str:
+def _kind_of(name: str, entries_by_kind: _EntriesByKind) -> str:
     """Return the only kind that has a name. Raises InputError."""
-    every = {kind: entries() for kind, entries in _ENTRIES.items()}
+    every = {kind: entries() for kind, entries in entries_by_kind.items()}
     kinds = [kind for kind, entries in every.items() if _key(name, entries) in entries]
     if len(kinds) == 1:
         return kinds[0]
@@ -100,16 +112,9 @@ def _kind_of(name: str) -> str:
         raise InputError(f"{name} has several meanings: write {commands}")
     near = meant(name, [*_KINDS, *(key for entries in every.values() for key in entries)])
     raise InputError(
-        f"there is no {', '.join(_ENTRIES)} {name}"
+        f"there is no {', '.join(every)} {name}"
         f"{near or '; `ray-webhook explain KIND` lists those of a kind'}"
     )
-
-
-class _Entry(NamedTuple):
-    """The explanation of a thing: in a line, and whole."""
-
-    line: str
-    text: str
 
 
 def _explain_check(level: str, more: str, check: Callable[..., Any], end: str) -> _Entry:
@@ -178,20 +183,20 @@ def _diagnoses() -> dict[str, _Entry]:
     return entries
 
 
-def _variables() -> dict[str, _Entry]:
+def _variables(profiles: Profiles) -> dict[str, _Entry]:
     return {
         name: _Entry(
             env_var.why,
             f"{env_var.why}\n\ngiven to: {env_var.given}\nfor example: {name}={env_var.example}\n"
             "A value that the template sets is never overwritten.",
         )
-        for name, env_var in sorted(list_variables().items())
+        for name, env_var in sorted(list_variables(profiles).items())
     }
 
 
-def _profiles() -> dict[str, _Entry]:
+def _profiles(profiles: Profiles) -> dict[str, _Entry]:
     entries = {}
-    for profile in profiles.BY_NAME.values():
+    for profile in profiles:
         lines = (
             f"\n  {row.variable}={row.value or f'<{row.field_path}>'}" for row in profile.settings
         )
@@ -208,11 +213,14 @@ def _annotations() -> dict[str, _Entry]:
     }
 
 
-_ENTRIES: Final[dict[str, Callable[[], dict[str, _Entry]]]] = {
-    "rule": _rules,
-    "variable": _variables,
-    "diagnosis": _diagnoses,
-    "profile": _profiles,
-    "annotation": _annotations,
-}
-_KINDS: Final = ("pod", *_ENTRIES)
+def _entries_by_kind(profiles: Profiles) -> _EntriesByKind:
+    return {
+        "rule": _rules,
+        "variable": partial(_variables, profiles),
+        "diagnosis": _diagnoses,
+        "profile": partial(_profiles, profiles),
+        "annotation": _annotations,
+    }
+
+
+_KINDS: Final = ("pod", *_entries_by_kind(PROFILES))

@@ -43,6 +43,7 @@ from webhook.mutation.edit import (
     Warn,
 )
 from webhook.mutation.pipeline import edits, operations
+from webhook.mutation.ray_pod import Policy
 from webhook.reservation.stores import at_once
 from webhook.validation.finding import DENY
 from webhook.validation.rule_settings import RuleSettings
@@ -116,8 +117,10 @@ def run(arguments: argparse.Namespace) -> int:
     """Return 0 if all is admitted, 1 for a denial, 2 if the input cannot be read."""
     paths = require_paths(arguments)
     manifests, state = read_manifests(paths), read_manifests(arguments.state)
-    clusters, results = at_once(_play(manifests, state, indexed=arguments.multi_host_indexing))
     settings = read_rules(nearest_settings_file())
+    policy = Policy(devices=settings.devices, profiles=settings.profiles)
+    playing = _play(manifests, state, policy, indexed=arguments.multi_host_indexing)
+    clusters, results = at_once(playing)
     denials, warnings = _findings(manifests, state, settings)
     if not (results or clusters or denials):
         raise InputError(f"{', '.join(paths)}: {_NO_PODS}")
@@ -196,7 +199,7 @@ def _print(arguments: argparse.Namespace, clusters: list[Sharded], results: list
 
 
 async def _play(
-    given: list[Manifest], state: list[Manifest], *, indexed: bool
+    given: list[Manifest], state: list[Manifest], policy: Policy, *, indexed: bool
 ) -> tuple[list[Sharded], list[_Result]]:
     """Return the results of the RayClusters, and of all pods. Raises ManifestError."""
     given = [manifest for manifest in map(_convert_owner, given) if manifest is not None]
@@ -204,7 +207,7 @@ async def _play(
         [manifest for manifest in given if manifest.kind == names.RAYCLUSTER_KIND], state
     )
     clusters = [cluster async for cluster in sent]
-    results = _results(given, clusters, state, indexed=indexed)
+    results = _results(given, clusters, state, policy, indexed=indexed)
     return clusters, [result async for result in results]
 
 
@@ -236,7 +239,12 @@ def _many(results: list[_Result]) -> bool:
 
 
 async def _results(
-    given: list[Manifest], sent: list[Sharded], state: list[Manifest], *, indexed: bool
+    given: list[Manifest],
+    sent: list[Sharded],
+    state: list[Manifest],
+    policy: Policy,
+    *,
+    indexed: bool,
 ) -> AsyncIterator[_Result]:
     """Simulate KubeRay and the API server: each pod is created after the previous one was admitted.
 
@@ -248,7 +256,7 @@ async def _results(
     standalone = load_state([*state, *clusters], views)
     for problem in standalone.outdated:
         sys.stderr.write(many_lines(f"ray-webhook preview: warning: {problem}\n"))
-    handler = PodHandler(standalone.clusters, standalone.identities)
+    handler = PodHandler(standalone.clusters, standalone.identities, policy)
     documents = [manifest.document for manifest in pods]
     sent_views = standalone.rayclusters[len(standalone.rayclusters) - len(clusters) :]
     for manifest, cluster in zip(clusters, sent_views, strict=True):

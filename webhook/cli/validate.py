@@ -92,8 +92,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--config",
         default="",
         metavar="PATH",
-        help="file with settings, of which `validation` is read, before the flags below (default: "
-        f"{NAME} in this folder or one above)",
+        help="file with settings, whose rules, devices and profiles count, before the flags below "
+        f"(default: {NAME} in this folder or one above)",
     )
     _add_rules(parser)
     add_connection(parser)

@@ -17,8 +17,8 @@ from pydantic import (
 )
 from pydantic.alias_generators import to_camel
 
-from webhook.accelerators.devices import add_device, own_device
-from webhook.accelerators.profiles import add_profile, own_profile
+from webhook.accelerators.devices import own_device
+from webhook.accelerators.profiles import own_profile
 from webhook.api.formats import DNS_LABEL_MAX, is_dns_label, is_dns_subdomain, shorten
 from webhook.config.settings_file import API_VERSION, KIND, on_or_off
 from webhook.config.time_zones import TIME_ZONES
@@ -374,13 +374,6 @@ class Settings(_Section):
     """Namespaces to watch; empty means all. The webhook configuration must not cover pods in other
     namespaces.
     """
-
-    def extend(self) -> None:
-        """Add the devices and profiles to the built-in ones."""
-        for device in self.devices.items():
-            add_device(own_device(*device))
-        for profile in self.profiles.items():
-            add_profile(own_profile(*profile))
 
 
 @cache

@@ -7,6 +7,8 @@ from typing import Any, Final
 import msgspec
 from msgspec import Struct, field
 
+from webhook.accelerators.devices import add_devices
+from webhook.accelerators.profiles import add_profiles
 from webhook.api.failures import InputError
 from webhook.config.time_zones import TIME_ZONES
 from webhook.manifest.documents import text_of
@@ -78,25 +80,39 @@ def nearest_settings_file() -> str:
     return next(filter(os.path.isfile, paths), "")
 
 
+class SectionsOfFile(Struct):
+    """The sections of a file that commands without the packages of the processes read."""
+
+    validation: RulesOfFile = field(default_factory=RulesOfFile)
+    devices: dict[str, list[str]] = field(default_factory=dict)
+    profiles: dict[str, dict[str, str]] = field(default_factory=dict)
+
+
 def read_rules(file: str) -> RuleSettings:
-    """Return the settings of the rules in a file, the defaults without one. Raises InputError."""
+    """Return the settings of the rules in a file, with its devices and profiles; the defaults
+    without a file. Raises InputError.
+    """
     if not file:
         return RuleSettings(time_zones=TIME_ZONES)
     sections = read_settings_file(file)
     if other := next((name for name in sections if name not in SECTIONS), ""):
         raise InputError(f"{file}: there is no section {other!r}; known are {', '.join(SECTIONS)}")
     try:
-        rules = msgspec.convert(sections.get("validation", {}), RulesOfFile)
-    except msgspec.ValidationError as error:
+        converted = msgspec.convert(sections, SectionsOfFile)
+        devices, profiles = add_devices(converted.devices), add_profiles(converted.profiles)
+    except ValueError as error:
         advice = f"`ray-webhook settings check {file}` says what to write"
-        raise InputError(f"{file}: the section validation is invalid: {error}; {advice}") from None
+        raise InputError(f"{file}: {error}; {advice}") from None
+    rules = converted.validation
     try:
         kuberay = parse_kuberay(rules.kuberay)
     except ValueError:
         problem = f"validation.kuberay is {rules.kuberay!r}: write a release such as 1.6"
         raise InputError(f"{file}: {problem}") from None
     levels: dict[str, Any] = {name: on_or_off(level) for name, level in rules.levels.items()}
-    settings = RuleSettings(levels, rules.gates, TIME_ZONES, kuberay=kuberay)
+    settings = RuleSettings(
+        levels, rules.gates, TIME_ZONES, kuberay=kuberay, devices=devices, profiles=profiles
+    )
     if problems := unknown_names(settings):
         raise InputError(f"{file}: validation: {'; '.join(problems)}")
     return settings

@@ -6,7 +6,7 @@ from typing import Final
 
 from msgspec import DecodeError, Struct
 
-from webhook.accelerators.devices import TPU, devices_of_container
+from webhook.accelerators.devices import count_chips
 from webhook.api import names
 from webhook.api.objects import WorkerGroup
 from webhook.api.review import Denied
@@ -232,4 +232,4 @@ def _identity(pod: LivePod, group: AssignedGroup) -> tuple[HostIdentity | None, 
 def asks_for_tpu(pod: LivePod) -> bool:
     """Return whether a pod requests TPUs."""
     containers = (*(pod.spec.containers or ()), *(pod.spec.init_containers or ()))
-    return any(devices_of_container(container).get(TPU.name) for container in containers)
+    return any(count_chips(container) for container in containers)

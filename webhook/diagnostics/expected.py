@@ -47,6 +47,8 @@ class Expected:
 
     def __init__(self, replica: AssignedReplica, policy: Policy = DEFAULT_POLICY) -> None:
         self.replica = replica
+        objects = replica.group.cluster.objects
+        policy = structs.replace(policy, devices=objects.devices, profiles=objects.profiles)
         self._template = _template(replica, policy)
         self._shared = replica_edits(self._template) if self._template is not None else []
         slots = self._template.slots if self._template is not None else ()

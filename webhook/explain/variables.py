@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from typing import Final
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, structs
 
-from webhook.accelerators import profiles
+from webhook.accelerators.profiles import Profiles
 from webhook.api import names
 from webhook.api.objects import Pod, RayCluster
 from webhook.groups.group_config import read_cluster_config
@@ -29,11 +29,11 @@ _HOST: Final = 1
 """The host of the example values."""
 
 
-def list_variables() -> dict[str, GivenVariable]:
+def list_variables(profiles: Profiles) -> dict[str, GivenVariable]:
     """Return every variable by name; if several kinds of workers get it, the first kind is used."""
     variables_by_name: dict[str, GivenVariable] = {}
     for kind in _KINDS:
-        for edit in _variables(kind):
+        for edit in _variables(kind, profiles):
             example = f"<{edit.field_path}>" if edit.field_path else str(edit.value)
             variables_by_name.setdefault(
                 edit.name, GivenVariable(edit.name, edit.why, example, kind.given)
@@ -43,7 +43,7 @@ def list_variables() -> dict[str, GivenVariable]:
 
 class _WorkerKind(Struct, frozen=True):
     """A kind of workers: a description, the resource that they request, the annotations of their
-    RayCluster, their TPU slice and variables.
+    RayCluster, their TPU slice and variables, and whether it chooses all profiles.
     """
 
     given: str
@@ -53,11 +53,15 @@ class _WorkerKind(Struct, frozen=True):
     topology: str = "2x4"
     env: tuple[dict[str, str], ...] = ()
     policy: Policy = DEFAULT_POLICY
+    with_profiles: bool = False
 
 
-def _variables(kind: _WorkerKind) -> Iterator[SetEnv]:
+def _variables(kind: _WorkerKind, profiles: Profiles) -> Iterator[SetEnv]:
     group = {"groupName": "workers", "numOfHosts": 2, "replicas": 2}
-    meta = {"name": "demo", "namespace": "team", "uid": "demo", "annotations": kind.annotations}
+    annotations = {**kind.annotations}
+    if kind.with_profiles:
+        annotations[names.ANNOTATION_PROFILES] = ",".join(profile.name for profile in profiles)
+    meta = {"name": "demo", "namespace": "team", "uid": "demo", "annotations": annotations}
     document = {"metadata": meta, "spec": {"workerGroupSpecs": [group]}}
     cluster_config = read_cluster_config(msgspec.convert(document, RayCluster))
     tpu = kind.resource == names.RESOURCE_TPU
@@ -74,7 +78,7 @@ def _variables(kind: _WorkerKind) -> Iterator[SetEnv]:
         HostIdentity(0, 0, "workers-x7k2p"),
         cluster_config,
         cluster_config.groups["workers"],
-        policy=kind.policy,
+        policy=structs.replace(kind.policy, profiles=profiles),
     )
     return (edit for edit in edits(replica, _HOST) if type(edit) is SetEnv)
 
@@ -84,7 +88,6 @@ _SHARD: Final = {
     names.ANNOTATION_SHARD_INDEX: "3",
     names.ANNOTATION_SHARD_COUNT: "8",
 }
-_PROFILES: Final = {names.ANNOTATION_PROFILES: ",".join(profiles.BY_NAME)}
 _SLICES: Final = {"name": names.MEGASCALE_NUM_SLICES, "value": "2"}
 _NODE_LABELS: Final = {names.ANNOTATION_NODE_LABELS: "nvidia.com/gpu.clique=ray.io/gpu-domain"}
 _TPU: Final = names.RESOURCE_TPU
@@ -100,11 +103,13 @@ _KINDS: Final = (
     _WorkerKind(
         f"workers that ask for TPU chips, with a profile in {names.ANNOTATION_PROFILES}",
         _TPU,
-        _PROFILES,
+        with_profiles=True,
     ),
     _WorkerKind("workers on TPU v7x", _TPU, accelerator="tpu7x", topology="2x2x2"),
     _WorkerKind("workers of groups of several hosts that ask for GPUs", _GPU),
-    _WorkerKind(f"such workers, with a profile in {names.ANNOTATION_PROFILES}", _GPU, _PROFILES),
+    _WorkerKind(
+        f"such workers, with a profile in {names.ANNOTATION_PROFILES}", _GPU, with_profiles=True
+    ),
     _WorkerKind(
         f"all pods of a RayCluster with {names.ANNOTATION_SHARD_GROUP}", annotations=_SHARD
     ),

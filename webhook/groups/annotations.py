@@ -10,7 +10,9 @@ from typing import Any, Final, Generic, TypeVar
 
 from msgspec import Struct
 
-from webhook.accelerators import profiles
+from webhook.accelerators.profiles import NONE as NO_PROFILE
+from webhook.accelerators.profiles import PROFILES as BUILT_IN
+from webhook.accelerators.profiles import Profiles, check_names
 from webhook.api import names
 from webhook.api.formats import LABEL_VALUE_ADVICE, is_label_value, is_qualified_name, shorten
 from webhook.api.objects import Strings
@@ -70,15 +72,15 @@ RULE: Final = "annotation-value-invalid"
 class OptIn(Struct, Generic[T], frozen=True):
     """An annotation: its meaning, its valid values and its parser.
 
-    `fault` returns the problem of a value, or an empty text if it is valid. `page` is the
-    documentation page.
+    `fault` returns the problem of a value, or an empty text if it is valid with the profiles of the
+    settings. `page` is the documentation page.
     """
 
     annotation: str
     means: str
     values: str
     parse: Callable[[str], T]
-    fault: Callable[[T], str]
+    fault: Callable[[T, Profiles], str]
     page: str
 
     def read(self, annotations: Strings) -> T:
@@ -90,12 +92,12 @@ class OptIn(Struct, Generic[T], frozen=True):
         # RayCluster.
         return self.parse(value if len(value) <= _TEXT_MAX else "")
 
-    def problem(self, text: str) -> str:
+    def problem(self, text: str, profiles: Profiles = BUILT_IN) -> str:
         """Return the problem of a value and how to fix it, or an empty text."""
         text = text.strip()
         if len(text) > _TEXT_MAX:
             return f"{len(text)} characters: write at most {_TEXT_MAX}"
-        return self.fault(self.parse(text)) if text else ""
+        return self.fault(self.parse(text), profiles) if text else ""
 
 
 def _parse_list(text: str) -> tuple[str, ...]:
@@ -126,7 +128,7 @@ def check_reserved_labels(labels: Iterable[str]) -> str:
     return f"Ray sets {names.RAY_LABEL_NODE_ID} itself and ends if it is given: remove it"
 
 
-def _no_pairs(chosen: tuple[str, ...]) -> str:
+def _no_pairs(chosen: tuple[str, ...], _: Profiles) -> str:
     wrong = next((pair for pair in chosen if not read_pairs((pair,))), "")
     if wrong:
         return f"{shorten(wrong, _SHOWN)!r}: write <node label>=<Ray label>"
@@ -137,21 +139,9 @@ def _no_pairs(chosen: tuple[str, ...]) -> str:
     return f"two node labels become {twice[:_SHOWN]}: remove one" if twice else ""
 
 
-def _unknown_profiles(chosen: tuple[str, ...]) -> str:
-    unknown = [name[:20] for name in chosen if name not in profiles.list_valid_values()]
-    if unknown:
-        listed_names = ", ".join(map(repr, unknown[:3]))
-        return (
-            f"unknown profile {listed_names}; known are {', '.join(profiles.list_valid_values())}"
-        )
-    if profiles.NONE in chosen and len(set(chosen)) > 1:
-        return f"{profiles.NONE!r} disables the other profiles: remove it, or the others"
-    return ""
-
-
-def _unless(valid: Callable[[str], bool], problem: str) -> Callable[[str], str]:
+def _unless(valid: Callable[[str], bool], problem: str) -> Callable[[str, Profiles], str]:
     """Return the fault of texts that are not valid: the text, and then the problem."""
-    return lambda text: "" if valid(text) else f"{shorten(text, _SHOWN)!r}{problem}"
+    return lambda text, _: "" if valid(text) else f"{shorten(text, _SHOWN)!r}{problem}"
 
 
 _GRANULARITY: Final = _unless(
@@ -178,11 +168,11 @@ PROFILES: Final = OptIn(
     names.ANNOTATION_PROFILES,
     means="variables that frameworks read, beside those of the rendezvous",
     values=(
-        f"{', '.join(f'`{name}`' for name in profiles.BY_NAME)}, comma-separated; or "
-        f"`{profiles.NONE}`"
+        f"{', '.join(f'`{profile.name}`' for profile in BUILT_IN)}, comma-separated; or "
+        f"`{NO_PROFILE}`"
     ),
     parse=_parse_list,
-    fault=_unknown_profiles,
+    fault=check_names,
     page="annotations.md#profiles",
 )
 

@@ -8,7 +8,7 @@ See docs/contributing/decisions/0001-adopting-pods-of-a-previous-webhook.md.
 from sys import intern
 from typing import Final
 
-from webhook.accelerators.devices import TPU, devices_of_container
+from webhook.accelerators.devices import count_chips
 from webhook.accelerators.slices import is_v7x
 from webhook.api import names
 from webhook.api.formats import shorten
@@ -80,7 +80,7 @@ def _worker_id(container: Container) -> str:
 
 
 def _asks(container: Container) -> bool:
-    return devices_of_container(container).get(TPU.name, 0) > 0
+    return count_chips(container) > 0
 
 
 def _v7x(spec: PodSpec) -> bool:

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator, Mapping
 
 from msgspec import Struct, structs
 
-from webhook.accelerators import profiles
 from webhook.accelerators.devices import TPU, may_request
 from webhook.api import names
 from webhook.api.objects import (
@@ -63,8 +62,7 @@ class RayClusterConfig(Struct, frozen=True, weakref=True):
     deleting: bool = False
     topology_key: str = ""
     profiles: tuple[str, ...] = ()
-    """The valid ones of the annotation."""
-    profiles_problem: str = ""
+    """The names in the annotation."""
     head: HeadGroup = _HEAD
     suspended: bool = False
     gang: Gang = NO_GANG
@@ -110,7 +108,6 @@ def read_cluster_config(cluster: RayCluster, *, ignoring: bool = True) -> RayClu
     slices: list[SliceGroup] = []
     meta = cluster.metadata
     annotations = meta.annotations or {}
-    chosen = PROFILES.read(annotations)
     for group in cluster.groups:
         if group.group_name not in groups:
             if (tpu_group := _slice_group(group)) is not None:
@@ -126,8 +123,7 @@ def read_cluster_config(cluster: RayCluster, *, ignoring: bool = True) -> RayClu
         ignored=ignoring and is_ignored(meta.labels),
         deleting=meta.deletion_timestamp is not None,
         topology_key=TOPOLOGY_KEY.read(annotations),
-        profiles=profiles.choose_valid(chosen),
-        profiles_problem=PROFILES.fault(chosen),
+        profiles=PROFILES.read(annotations),
         head=HeadGroup(_drop_containers(cluster.spec.head_group_spec.template)),
         suspended=bool(cluster.spec.suspend),
         gang=read_gang(

@@ -1,10 +1,10 @@
 """Names derived from an identity: host names, headless service, replica names, slice names."""
 
-from collections.abc import Collection
+from collections.abc import Iterable
 from hashlib import blake2b
 from typing import Final
 
-from webhook.accelerators.profiles import lists_devices
+from webhook.accelerators.profiles import Profile, list_devices
 from webhook.accelerators.slices import Slice
 from webhook.api.formats import LABEL_VALUE_MAX
 
@@ -122,15 +122,15 @@ def address_size(group: str, cluster: str, hosts: int, service: str = "") -> int
 
 
 def count_addresses(
-    whole: Slice, hosts: int, chips: int, processes: int, profiles: Collection[str]
+    whole: Slice, hosts: int, chips: int, processes: int, profiles: Iterable[Profile]
 ) -> tuple[int, int]:
     """Return the number of host addresses in each container (1 if none are listed), and the number
-    of addresses with a port: those of TPU processes, and of devices if a profile lists them.
-    Without `chips` per host, no addresses are listed.
+    of addresses with a port: those of TPU processes, and of devices if one of the `profiles` of the
+    slice lists them. Without `chips` per host, no addresses are listed.
     """
     if not chips:
         return 1, 0
-    devices = whole.devices(chips) if lists_devices(profiles) and whole.readable else 0
+    devices = whole.devices(chips) if whole.readable and list_devices(profiles) else 0
     return hosts, processes + devices
 
 

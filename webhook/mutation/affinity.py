@@ -5,7 +5,6 @@ See docs/contributing/decisions/0009-anti-affinity-over-namespaces.md.
 
 from typing import Any
 
-from webhook.accelerators.devices import DEVICES
 from webhook.api import names
 from webhook.api.objects import Affinity
 from webhook.groups.annotations import TOPOLOGY_KEY
@@ -49,7 +48,9 @@ def _usual_key(replica: Replica) -> str:
     empty text if the webhook sets none.
     """
     keys = (
-        device.topology_key for device in DEVICES if device.topology_key and replica.count(device)
+        device.topology_key
+        for device in replica.policy.devices
+        if device.topology_key and replica.count(device)
     )
     return next(keys, "") if replica.slice.owns_pool else ""
 

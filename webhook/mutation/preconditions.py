@@ -121,7 +121,7 @@ def _slice(replica: Replica) -> tuple[str, str] | None:
 
 def _size(replica: Replica) -> tuple[str, str] | None:
     """Return the problem if the variables would make the pod larger than the API server's limit."""
-    chips, profiles = 0 if replica.head else replica.chips, replica.cluster.profiles
+    chips, profiles = 0 if replica.head else replica.chips, replica.profiles(of_slice=True)
     processes = len(replica.processes)
     hosts, endpoints = count_addresses(
         replica.slice, replica.hosts, chips=chips, processes=processes, profiles=profiles

@@ -10,13 +10,16 @@ import msgspec
 from msgspec import Struct
 
 from webhook.accelerators.devices import (
+    DEVICES,
     IDENTITIES,
     TPU,
     Counts,
     Device,
+    Devices,
     count_devices,
     devices_of_host,
 )
+from webhook.accelerators.profiles import PROFILES, Profile, Profiles, choose
 from webhook.accelerators.slices import Slice, read_slice
 from webhook.api import names
 from webhook.api.formats import format_pointer
@@ -63,6 +66,7 @@ class Policy(Struct, frozen=True, gc=False):
     are. `node_labels`: the labels of Nodes that are copied to pods; None for all. `keep_nodes`: the
     pods whose nodes autoscalers leave alone, in RayClusters without the annotation.
     `raise_wait_gcs_ready`: the init container that waits for the head gets more resources.
+    `devices` and `profiles`: those that pods can request.
     """
 
     pod_groups: bool = True
@@ -74,6 +78,8 @@ class Policy(Struct, frozen=True, gc=False):
     node_labels: frozenset[str] | None = None
     keep_nodes: str = NONE
     raise_wait_gcs_ready: bool = True
+    devices: Devices = DEVICES
+    profiles: Profiles = PROFILES
 
 
 DEFAULT_POLICY: Final = Policy()
@@ -163,6 +169,10 @@ class Replica(Struct, gc=False):
     def count(self, device: Device) -> int:
         return self.devices.get(device.name, 0)
 
+    def profiles(self, *, of_slice: bool) -> list[Profile]:
+        """Return the chosen profiles: those of TPU slices, or of hosts with a rendezvous."""
+        return choose(self.cluster.profiles, self.policy.profiles, of_slice=of_slice)
+
     def addresses(self) -> list[str]:
         prefix, service = host_prefix(self.group_name, self.index), self.service
         return [f"{prefix}{host}.{service}" for host in range(self.hosts)]
@@ -200,7 +210,7 @@ def read_replica(
     decoded.
     """
     spec, hosts, name = pod.spec, group.num_of_hosts, group.group_name
-    main, inits = _slots_of(spec)
+    main, inits = _slots_of(spec, policy.devices)
     slots = main + inits
     devices = devices_of_host(
         [slot.devices for slot in main], [(slot.devices, not slot.passing) for slot in inits]
@@ -233,14 +243,19 @@ def read_replica(
     )
 
 
-def _slots_of(spec: PodSpec) -> tuple[list[Slot], list[Slot]]:
+def _slots_of(spec: PodSpec, devices: Devices) -> tuple[list[Slot], list[Slot]]:
     """Return the containers and the init containers. Raises Denied."""
     main = [
-        _slot(f"/spec/containers/{i}", container, passing=False)
+        _slot(f"/spec/containers/{i}", container, devices, passing=False)
         for i, container in enumerate(spec.containers or _NO_CONTAINERS)
     ]
     inits = [
-        _slot(f"/spec/initContainers/{i}", container, passing=container.restart_policy != ALWAYS)
+        _slot(
+            f"/spec/initContainers/{i}",
+            container,
+            devices,
+            passing=container.restart_policy != ALWAYS,
+        )
         for i, container in enumerate(spec.init_containers or ())
     ]
     return main, inits
@@ -305,7 +320,7 @@ def _over(slot: Slot, index: int, variable: Variable) -> SetEnv | Warn | None:
     return None
 
 
-def _slot(path: str, container: Container, *, passing: bool) -> Slot:
+def _slot(path: str, container: Container, devices: Devices, *, passing: bool) -> Slot:
     try:
         variables = container.variables()
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
@@ -314,9 +329,9 @@ def _slot(path: str, container: Container, *, passing: bool) -> Slot:
         ) from None
     resources = container.resources or _NO_RESOURCES
     limits, requests, claims = resources.limits, resources.requests, resources.claimed
-    devices = count_devices(limits, requests, partial(_count, path), claims)
+    counts = count_devices(devices, limits, requests, partial(_count, path), claims=claims)
     env = {variable.name: i for i, variable in enumerate(variables)}
-    return Slot(path, container, variables=variables, env=env, devices=devices, passing=passing)
+    return Slot(path, container, variables=variables, env=env, devices=counts, passing=passing)
 
 
 def _count(path: str, key: str, amount: str | float) -> int:

@@ -10,7 +10,6 @@ Shard variables: the shard group and index of a RayCluster.
 from collections.abc import Iterator
 
 from webhook.accelerators import profiles
-from webhook.accelerators.devices import DEVICES
 from webhook.accelerators.profiles import Profile, Setting
 from webhook.api import names
 from webhook.api.formats import shorten
@@ -23,12 +22,12 @@ def replica_edits(replica: Replica) -> list[Edit]:
     """Return the common variables of all hosts of a replica, for all containers."""
     if not _meets(replica):
         return []
-    problem = replica.cluster.profiles_problem
+    problem = profiles.check_names(replica.cluster.profiles, replica.policy.profiles)
     edits: list[Edit] = [Warn(f"{PROFILES.annotation}: {problem}")] if problem else []
     # This form resolves by the search list of the pod, without the domain of the cluster, which is
     # not known here.
     master = f"{replica.first_host}.{replica.service}.{replica.cluster.namespace}.svc"
-    settings, _ = _settings(profiles.of_hosts(replica.cluster.profiles))
+    settings, _ = _settings(replica.profiles(of_slice=False))
     for slot in replica.slots:
         edits += fill(slot, _variables(settings, replica, slot, master))
     return edits
@@ -39,7 +38,7 @@ def host_edits(worker: Worker) -> list[Edit]:
     replica = worker.replica
     if not _meets(replica):
         return []
-    _, settings = _settings(profiles.of_hosts(replica.cluster.profiles))
+    _, settings = _settings(replica.profiles(of_slice=False))
     rank = {profiles.RANK: str(worker.host)}
     variables = [
         Variable(setting.variable, setting.filled(rank) or "", setting.why) for setting in settings
@@ -51,11 +50,15 @@ def _meets(replica: Replica) -> bool:
     return (
         replica.hosts > 1
         and profiles.NONE not in replica.cluster.profiles
-        and any(replica.devices.get(device.name) for device in DEVICES if device.rendezvous)
+        and any(
+            replica.devices.get(device.name)
+            for device in replica.policy.devices
+            if device.rendezvous
+        )
     )
 
 
-def _settings(chosen: tuple[Profile, ...]) -> tuple[tuple[Setting, ...], tuple[Setting, ...]]:
+def _settings(chosen: list[Profile]) -> tuple[tuple[Setting, ...], tuple[Setting, ...]]:
     """Return the settings that are the same for all hosts, and those with a rank, of the chosen
     profiles.
     """
@@ -70,7 +73,11 @@ def _variables(
     settings: tuple[Setting, ...], replica: Replica, slot: Slot, master: str
 ) -> Iterator[Variable]:
     values = {profiles.HOSTS: str(replica.hosts), profiles.MASTER: master}
-    devices = [device for device in DEVICES if device.rendezvous and slot.devices.get(device.name)]
+    devices = [
+        device
+        for device in replica.policy.devices
+        if device.rendezvous and slot.devices.get(device.name)
+    ]
     if devices and all(device.processes for device in devices):
         values[profiles.DEVICES] = str(sum(slot.devices[device.name] for device in devices))
     read: set[str] = set()

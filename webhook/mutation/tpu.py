@@ -4,7 +4,7 @@ other hosts, and in a job of several slices the slice id and the address of the 
 
 from typing import Final
 
-from webhook.accelerators.profiles import PROCESSES, SHAPE, of_slices
+from webhook.accelerators.profiles import PROCESSES, SHAPE
 from webhook.accelerators.slices import TopologyError, accelerator_type, chips_of, parse_topology
 from webhook.api import names
 from webhook.groups.naming import host_name, slice_name
@@ -131,7 +131,7 @@ def _why_topology(replica: Replica) -> str:
 
 def _profiles(replica: Replica, hosts: list[str]) -> list[Variable]:
     """Return the variables of the chosen profiles of slices; none while the topology is unknown."""
-    profiles = of_slices(replica.cluster.profiles)
+    profiles = replica.profiles(of_slice=True)
     if not profiles or not replica.slice.readable:
         return []
     sizes = [*parse_topology(replica.slice.topology), 1][:3]

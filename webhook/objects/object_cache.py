@@ -6,6 +6,8 @@ from typing import Final, Generic, Protocol, TypeVar
 
 from msgspec import structs
 
+from webhook.accelerators.devices import DEVICES, Devices
+from webhook.accelerators.profiles import PROFILES, Profiles
 from webhook.api import names
 from webhook.api.objects import Bare, ObjectMeta
 from webhook.groups.naming import headless_service, pod_prefix
@@ -177,11 +179,14 @@ class ObjectCache:
     RayClusters whose report may have changed, and `installation` is true if that of the
     installation may have.
 
-    With `ignoring`, the `ignore` label of RayClusters is honoured.
+    With `ignoring`, the `ignore` label of RayClusters is honoured. `devices` and `profiles` are
+    those that pods can request.
     """
 
-    def __init__(self, *, ignoring: bool = True) -> None:
-        self.ignoring = ignoring
+    def __init__(
+        self, *, ignoring: bool = True, devices: Devices = DEVICES, profiles: Profiles = PROFILES
+    ) -> None:
+        self.ignoring, self.devices, self.profiles = ignoring, devices, profiles
         self.installation = True
         self._examined = False
         self._changed: set[str] = set()

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from webhook.accelerators.devices import GPU, IDENTITIES, NEURON, NEURON_CORE, TPU, device_of
-from webhook.accelerators.profiles import NONE
+from webhook.accelerators.profiles import NONE, choose
 from webhook.accelerators.slices import (
     GENERATIONS,
     LISTED,
@@ -293,7 +293,8 @@ def variables_too_large(cluster: ClusterSpec) -> Iterator[Fault]:
 
     https://etcd.io/docs/latest/dev-guide/limit/
     """
-    profiles = PROFILES.read(cluster.annotations)
+    chosen = PROFILES.read(cluster.annotations)
+    profiles = choose(chosen, cluster.settings.profiles, of_slice=True)
     for group in cluster.everyone:
         chips = 0 if group is cluster.head else group.count(TPU)
         hosts, endpoints = count_addresses(
@@ -317,6 +318,7 @@ def device_outside_first_container(cluster: ClusterSpec) -> Iterator[Fault]:
 
     https://github.com/ray-project/kuberay/issues/1379
     """
+    devices = cluster.settings.devices
     for group in cluster.everyone:
         first = group.first
         if first.devices.get(TPU.name) and group.slice.v7x:
@@ -330,7 +332,7 @@ def device_outside_first_container(cluster: ClusterSpec) -> Iterator[Fault]:
                 container.amounts(kind).key(key)
                 for kind, amounts in listed or ()
                 for key, amount in amounts.items()
-                if device_of(key) is not None and type(amount) in (str, int, float)
+                if device_of(key, devices) is not None and type(amount) in (str, int, float)
             )
             if field := next(fields, None):
                 where = f"move it to {first.name}, the first container"

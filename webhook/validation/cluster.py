@@ -10,12 +10,12 @@ from typing import Any, Final
 from msgspec import Struct
 
 from webhook.accelerators.devices import (
-    DEVICES,
     GPU,
     NO_DEVICES,
     TPU,
     Counts,
     Device,
+    Devices,
     count_devices,
     devices_of_host,
     number_of,
@@ -94,6 +94,8 @@ class GroupSpec(Struct):
     inits: list[ContainerSpec]
     devices: Counts
     """The devices of a pod, as counted for the variables of its slice."""
+    rendezvous: list[Device]
+    """The devices of a pod whose hosts need a rendezvous."""
     slice: Slice
     """The TPU slice of each replica."""
 
@@ -114,11 +116,6 @@ class GroupSpec(Struct):
     def count(self, device: Device) -> int:
         """Return the number of devices of a kind in a pod."""
         return self.devices.get(device.name, 0)
-
-    @property
-    def rendezvous(self) -> list[Device]:
-        """The devices of a pod whose hosts need a rendezvous."""
-        return [device for device in DEVICES if device.rendezvous and self.count(device)]
 
     @property
     def claims(self) -> list[ResourceClaim]:
@@ -293,7 +290,8 @@ def read_cluster(field: Field, meta: Field, settings: RuleSettings, owner: str =
     name = (meta / "name").text or (meta / "generateName").text + "xxxxx"
     annotations = (meta / "annotations").strings
     kueue = read_kueue(labels)
-    groups = [_group(entry, (entry / "groupName").text, kueue) for entry in entries]
+    devices = settings.devices
+    groups = [_group(entry, (entry / "groupName").text, kueue, devices) for entry in entries]
     return ClusterSpec(
         field=field,
         meta=meta,
@@ -303,14 +301,14 @@ def read_cluster(field: Field, meta: Field, settings: RuleSettings, owner: str =
         owner=owner or labels.get(names.LABEL_ORIGIN_KIND, ""),
         annotations=annotations,
         labels=labels,
-        head=_group(field / "headGroupSpec", names.HEAD_GROUP, NO_KUEUE),
+        head=_group(field / "headGroupSpec", names.HEAD_GROUP, NO_KUEUE, devices),
         groups=groups,
         kueue=kueue,
         settings=settings,
     )
 
 
-def _group(field: Field, name: str, kueue: Kueue) -> GroupSpec:
+def _group(field: Field, name: str, kueue: Kueue, devices: Devices) -> GroupSpec:
     """Return the view of the group at `field`. Large objects have hundreds of groups, so only
     fields that findings refer to become `Field` objects.
     """
@@ -329,16 +327,16 @@ def _group(field: Field, name: str, kueue: Kueue) -> GroupSpec:
         max_replicas=UNBOUNDED if maximum is None else maximum,
         suspend=value.get("suspend") is True,
     )
-    containers = _containers(pod, pod_field, "containers")
-    inits = _containers(pod, pod_field, "initContainers")
-    devices = devices_of_host(
+    containers = _containers(pod, pod_field, "containers", devices)
+    inits = _containers(pod, pod_field, "initContainers", devices)
+    counts = devices_of_host(
         [container.devices for container in containers],
         [(init.devices, init.field.value.get("restartPolicy") == ALWAYS) for init in inits],
     )
     annotations = _strings(map_of(template.get("metadata")).get("annotations"))
     selector = _strings(pod.get("nodeSelector"))
     placed = kueue.places(annotations, _names(pod.get("schedulingGates")))
-    chips = devices.get(TPU.name, 0) * hosts
+    chips = counts.get(TPU.name, 0) * hosts
     whole = read_slice(annotations, selector, chips, placed=placed)
     params = _strings(value.get("rayStartParams"))
     return GroupSpec(
@@ -350,24 +348,27 @@ def _group(field: Field, name: str, kueue: Kueue) -> GroupSpec:
         pod=pod_field,
         containers=containers,
         inits=inits,
-        devices=devices,
+        devices=counts,
+        rendezvous=[device for device in devices if device.rendezvous and device.name in counts],
         slice=whole,
     )
 
 
-def _containers(pod: Mapping[str, Any], pod_field: Field, name: str) -> list[ContainerSpec]:
+def _containers(
+    pod: Mapping[str, Any], pod_field: Field, name: str, devices: Devices
+) -> list[ContainerSpec]:
     listed = pod.get(name)
     if type(listed) is not list:
         return []
     holder = Field(listed, pod_field, name)
     return [
-        _container(entry, Field(entry, holder, index))
+        _container(entry, Field(entry, holder, index), devices)
         for index, entry in enumerate(listed)
         if type(entry) is dict
     ]
 
 
-def _container(value: Mapping[str, Any], field: Field) -> ContainerSpec:
+def _container(value: Mapping[str, Any], field: Field, devices: Devices) -> ContainerSpec:
     entries = value.get("env")
     env = {}
     if type(entries) is list:
@@ -379,14 +380,14 @@ def _container(value: Mapping[str, Any], field: Field) -> ContainerSpec:
     resources = map_of(value.get("resources"))
     limits, requests = map_of(resources.get("limits")), map_of(resources.get("requests"))
     claims = _names(resources.get("claims"))
-    devices = (
-        count_devices(limits, requests, lambda _, amount: number_of(amount), claims)
+    counts = (
+        count_devices(devices, limits, requests, lambda _, amount: number_of(amount), claims=claims)
         if limits or requests or claims
         else NO_DEVICES
     )
     name, image = _text(value.get("name")), _text(value.get("image"))
     return ContainerSpec(
-        field, name, image=image, env=env, limits=limits, requests=requests, devices=devices
+        field, name, image=image, env=env, limits=limits, requests=requests, devices=counts
     )
 
 

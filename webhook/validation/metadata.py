@@ -25,7 +25,7 @@ def annotation_value_invalid(ray_object: RayObject) -> Iterator[Fault]:
     """
     for row in OPT_INS:
         field = ray_object.annotation(row.annotation)
-        if problem := row.problem(field.text):
+        if problem := row.problem(field.text, ray_object.settings.profiles):
             yield Fault(field, problem, NOT_SUPPORTED)
 
 

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
-from webhook.accelerators import profiles
 from webhook.accelerators.devices import TPU
 from webhook.api import names
 from webhook.groups.annotations import (
@@ -42,7 +41,9 @@ def annotation_without_effect(cluster: ClusterSpec) -> Iterator[Fault]:
     """
     for row, why in _EFFECTS if cluster.groups else ():
         value = cluster.annotations.get(row.annotation, "")
-        if value and not row.problem(value) and (reason := why(cluster, value)):
+        if not value or row.problem(value, cluster.settings.profiles):
+            continue
+        if reason := why(cluster, value):
             yield Fault(cluster.annotation(row.annotation), f"no effect: {reason}")
 
 
@@ -66,15 +67,15 @@ def _no_pod_group(cluster: ClusterSpec, text: str) -> str:
 
 def _no_profile(cluster: ClusterSpec, text: str) -> str:
     groups = [group for group in cluster.groups if group.rendezvous]
-    for name in PROFILES.read({PROFILES.annotation: text}):
-        profile = profiles.BY_NAME.get(name)
-        if profile is None:
+    chosen = PROFILES.read({PROFILES.annotation: text})
+    for profile in cluster.settings.profiles:
+        if profile.name not in chosen:
             continue
         if profile.of_slice:
             if not any(group.count(TPU) for group in cluster.groups):
-                return f"profile {name} is for TPUs, and no group asks for any"
+                return f"profile {profile.name} is for TPUs, and no group asks for any"
         elif not groups:
-            return f"profile {name} is for GPUs, and no group asks for any"
+            return f"profile {profile.name} is for GPUs, and no group asks for any"
         elif all(group.hosts == 1 for group in groups):
             return _SEVERAL
     return ""

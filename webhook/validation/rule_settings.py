@@ -7,6 +7,8 @@ from typing import Final, Protocol
 import msgspec
 from msgspec import Struct, field
 
+from webhook.accelerators.devices import DEVICES, Devices
+from webhook.accelerators.profiles import PROFILES, Profiles
 from webhook.api.namespace_limits import NamespaceLimits
 from webhook.validation.finding import KubeRay, Level
 
@@ -87,7 +89,7 @@ class RuleSettings(Struct, frozen=True):
     the API server, or None if unknown: then no rule reports it. `ignoring` is whether a label
     may exempt a RayCluster. `raise_wait_gcs_ready` is whether the webhook raises the resources of
     the container that waits for the head. `namespaces` has the limits of namespaces, or is None if
-    unknown.
+    unknown. `devices` and `profiles` are those that pods can request.
     """
 
     levels: Mapping[str, Level] = field(default_factory=dict)
@@ -103,6 +105,8 @@ class RuleSettings(Struct, frozen=True):
     ignoring: bool = True
     raise_wait_gcs_ready: bool = True
     namespaces: Namespaces | None = None
+    devices: Devices = DEVICES
+    profiles: Profiles = PROFILES
 
     def enabled(self, gate: str) -> bool:
         """Return whether the operator runs with a feature gate on."""

@@ -18,6 +18,7 @@ from webhook.accelerators.devices import (
 from webhook.accelerators.profiles import PROFILES, RENDEZVOUS, Setting
 from webhook.api import names
 
+Amounts = dict[str, int] | None
 HOLES = ("hosts", "rank", "master", "devices")
 COUNTS = st.dictionaries(st.sampled_from([device.name for device in DEVICES]), st.integers(1, 8))
 
@@ -35,21 +36,21 @@ COUNTS = st.dictionaries(st.sampled_from([device.name for device in DEVICES]), s
     ("", None),
 ])  # fmt: skip
 def test_a_resource_is_one_device_or_none(resource: str, device: Device | None) -> None:
-    assert device_of(resource) is device
+    assert device_of(resource, DEVICES) is device
 
 
 def test_limits_count_else_requests() -> None:
     def number(_: str, amount: int) -> int:
         return amount
 
-    assert count_devices(
-        {"google.com/tpu": 4}, {"google.com/tpu": 1, "nvidia.com/gpu": 2, "cpu": 8}, number
-    ) == {TPU.name: 4, GPU.name: 2}
-    assert count_devices({"nvidia.com/gpu": 1, "nvidia.com/mig-1g.5gb": 2}, None, number) == {
-        GPU.name: 3
-    }
-    assert count_devices({"google.com/tpu": 0}, None, number) == {}
-    assert count_devices(None, None, number) == {}
+    def counted(limits: Amounts, requests: Amounts) -> Counts:
+        return count_devices(DEVICES, limits, requests, number)
+
+    requests = {"google.com/tpu": 1, "nvidia.com/gpu": 2, "cpu": 8}
+    assert counted({"google.com/tpu": 4}, requests) == {TPU.name: 4, GPU.name: 2}
+    assert counted({"nvidia.com/gpu": 1, "nvidia.com/mig-1g.5gb": 2}, None) == {GPU.name: 3}
+    assert counted({"google.com/tpu": 0}, None) == {}
+    assert counted(None, None) == {}
 
 
 @pytest.mark.parametrize(("main", "inits", "chips"), [

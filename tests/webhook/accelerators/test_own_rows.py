@@ -1,60 +1,95 @@
 """Devices and profiles in settings: which values are valid, and that pods receive them."""
 
-from collections.abc import Iterator
-
 import pytest
 
-from tests.builders import a_cluster, a_pod, decide, env_of
-from webhook.accelerators.devices import DEVICES, add_device, own_device
-from webhook.accelerators.profiles import BY_NAME, PROFILES, add_profile, own_profile
+from tests.builders import NAMESPACE, a_cluster, a_pod, decide, env_of
+from tests.harness import ray_objects
+from tests.harness.ray_objects import found
+from tests.harness.scenes import NOW, Scene
+from webhook.accelerators.devices import add_devices, own_device
+from webhook.accelerators.profiles import PROFILES, Profiles, add_profiles, own_profile
 from webhook.api import names
-from webhook.groups import annotations
+from webhook.diagnostics.examiner import examine
+from webhook.explain.variables import list_variables
+from webhook.mutation.ray_pod import Policy
+from webhook.objects.object_cache import ObjectCache
+from webhook.validation.rule_settings import RuleSettings
 
-
-@pytest.fixture(autouse=True)
-def tables() -> Iterator[None]:
-    """Leave the tables as they were."""
-    devices, profiles = [*DEVICES], {**BY_NAME}
-    yield
-    DEVICES[:] = devices
-    add_device(devices[-1])  # forgets what was found of resources
-    BY_NAME.clear()
-    BY_NAME.update(profiles)
+FABRIC = {"fabric": {"MY_SIZE": "{hosts}x{devices}"}}
+GAUDI = {"HPU": ["habana.ai/gaudi"]}
+LIMITS = {"limits": {"habana.ai/gaudi": "8"}}
 
 
 def test_hosts_of_an_own_device_meet_by_an_own_profile() -> None:
-    add_device(own_device("HPU", ["habana.ai/gaudi"]))
     variables = {
         "HCCL_COMM_ID": "{MASTER_ADDR}:5555",
         "MY_RANK": "host-{rank}",
         "MY_SIZE": "{hosts}x{devices}",
     }
-    add_profile(own_profile("fabric", variables))
+    policy = Policy(devices=add_devices(GAUDI), profiles=add_profiles({"fabric": variables}))
     cluster = a_cluster("c").group("g", hosts=2)
     cluster.annotated(names.ANNOTATION_PROFILES, "fabric")
     pod = a_pod().worker("g").of("c").resource("habana.ai/gaudi", "8").identity(0, 1, "g-xh3hf")
-    env = env_of(decide(pod, cluster).pod)
-    assert env["HCCL_COMM_ID"] == "g-0-0.c-headless.team.svc:5555"
+    env = env_of(decide(pod, cluster, policy).pod)
+    assert env["HCCL_COMM_ID"] == f"g-0-0.c-headless.{NAMESPACE}.svc:5555"
     assert (env["MY_RANK"], env["MY_SIZE"]) == ("host-1", "2x8")
-    assert annotations.PROFILES.problem("fabric") == ""
+    without = env_of(decide(pod, cluster).pod)
+    assert without.keys().isdisjoint((*variables, names.NNODES)), "a policy changes no other"
 
 
 def test_claims_of_an_own_device_have_no_number() -> None:
-    add_device(own_device("HPU", ["hpus"]))
-    add_profile(own_profile("fabric", {"SIZE": "{devices}"}))
+    profiles = add_profiles({"fabric": {"SIZE": "{devices}"}})
+    policy = Policy(devices=add_devices({"HPU": ["hpus"]}), profiles=profiles)
     cluster = a_cluster("c").group("g", hosts=2)
     cluster.annotated(names.ANNOTATION_PROFILES, "fabric")
     pod = a_pod().worker("g").of("c").build()
     pod["spec"]["containers"][0]["resources"] = {"claims": [{"name": "all-hpus"}]}
-    env = env_of(decide(pod, cluster).pod)
+    env = env_of(decide(pod, cluster, policy).pod)
     assert env[names.NNODES] == "2"
     assert "SIZE" not in env
+
+
+@pytest.mark.parametrize(
+    ("profiles", "name", "rules"),
+    [
+        (add_profiles(FABRIC), "fabric", set()),
+        (add_profiles(FABRIC), "fabrik", {"annotation-value-invalid"}),
+        (PROFILES, "fabric", {"annotation-value-invalid"}),
+    ],
+)
+def test_the_rules_know_own_devices_and_profiles(
+    profiles: Profiles, name: str, rules: set[str]
+) -> None:
+    cluster = ray_objects.a_cluster().group(hosts=2)
+    cluster.annotation(names.ANNOTATION_PROFILES, name)
+    for group in cluster.build()["spec"]["workerGroupSpecs"]:
+        (container, *_) = group["template"]["spec"]["containers"]
+        container["resources"] = LIMITS
+    settings = RuleSettings(devices=add_devices(GAUDI), profiles=profiles)
+    assert {rule for rule, _ in found(cluster, settings) if rule.startswith("annotation")} == rules
+
+
+def test_variables_of_own_devices_are_diagnosed_by_a_process_with_their_settings() -> None:
+    policy = Policy(devices=add_devices(GAUDI), profiles=add_profiles(FABRIC))
+    container = {"name": "ray-worker", "resources": LIMITS}
+    template = {"spec": {"containers": [container]}}
+    scene = Scene(a_cluster("llama").group("g", hosts=2, template=template), policy=policy)
+    for pod in scene.pods:
+        if "worker" in pod:
+            scene.with_env(pod, **{names.NNODES: "3"})
+    objects = ObjectCache(devices=policy.devices, profiles=policy.profiles)
+    report = examine(scene.observed().load(objects), NOW)
+    assert [problem.id for problem in report.every_problem] == ["hosts-changed"]
+
+
+def test_an_own_profile_is_explained_with_its_variables() -> None:
+    assert list_variables(add_profiles(FABRIC))["MY_SIZE"].example == "2x8"
 
 
 @pytest.mark.parametrize(("name", "variables", "complaint"), [
     ("None!", {}, "not a name of a profile"),
     ("none", {}, "not a name of a profile"),
-    (PROFILES[0].name, {}, "exists"),
+    ("torchrun", {}, "exists"),
     ("own", {"A": "{hots}"}, "did you mean hosts"),
     ("own", {"A": "{nowhere_at_all}"}, "known are hosts, rank"),
     ("own", {"A": "{rank} of {hosts}"}, "stands beside no other"),

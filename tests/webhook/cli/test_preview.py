@@ -241,6 +241,24 @@ def test_rules_that_a_repository_turns_off_deny_no_preview(
     assert run("preview", path)[0] == 0
 
 
+def test_devices_and_profiles_of_a_repository_have_their_variables_in_previews(
+    run: Run, write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    limits = {"limits": {"habana.ai/gaudi": "8"}}
+    template = {"spec": {"containers": [{"name": "ray-worker", "resources": limits}]}}
+    cluster = a_cluster("c").group("g", hosts=2, template=template)
+    path = write(cluster.annotated(names.ANNOTATION_PROFILES, "fabric").build())
+    (tmp_path / NAME).write_text(
+        f"apiVersion: {API_VERSION}\nkind: {KIND}\n"
+        "devices: {HPU: [habana.ai/gaudi]}\nprofiles: {fabric: {MY_SIZE: '{hosts}x{devices}'}}\n"
+    )
+    assert "unknown profile" in run("preview", path)[2]
+    monkeypatch.chdir(tmp_path)
+    _, out, err = run("preview", path, "-o", "yaml")
+    assert "unknown profile" not in err
+    assert "value: 2x8" in out
+
+
 def test_the_warnings_of_validate_are_printed_in_one_line_for_each(run: Run, write: Write) -> None:
     cluster = a_cluster("c").group("g").build()
     cluster["spec"]["rayVersion"] = "nightly"

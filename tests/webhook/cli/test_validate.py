@@ -593,6 +593,8 @@ def test_levels_are_those_of_the_settings_file_of_a_repository(
     ("validation: {levels: {tpu-topology-mismatch: on}}",
      " cannot be 'on': write off, warn or deny"),
     ("validation: {level: {}}", "says what to write"),
+    ("devices: {GPU: [a/b]}", "device GPU exists: use another name; `ray-webhook settings"),
+    ("profiles: {fabric: {A: 1}}", "$.profiles"),
     ("validations: {levels: {}}", "there is no section 'validations'; known are "),
     ("validation: {kuberay: '9.9'}", "the rules do not know KubeRay 9.9"),
     ("validation: {kuberay: new}", "validation.kuberay is 'new': write a release such as 1.6"),

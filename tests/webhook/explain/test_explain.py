@@ -10,7 +10,6 @@ from tests import ROOT
 from tests.builders import ClusterBuilder, a_cluster
 from tests.harness.running import At, Run, Write
 from tests.harness.scenes import Scene, llama
-from webhook.accelerators import profiles
 from webhook.accelerators.profiles import PROFILES, RENDEZVOUS
 from webhook.api import names
 from webhook.diagnostics.examination import DIAGNOSES
@@ -214,7 +213,7 @@ def test_every_variable_can_be_explained(run: Run) -> None:
         setting.variable for profile in (RENDEZVOUS, *PROFILES) for setting in profile.settings
     }
     given -= {names.MEGASCALE_NUM_SLICES}  # the user sets it
-    assert set(list_variables()) == given
+    assert set(list_variables(PROFILES)) == given
     for name in given:
         assert f"for example: {name}=" in run("explain", "variable", name).out
 
@@ -222,7 +221,7 @@ def test_every_variable_can_be_explained(run: Run) -> None:
 @pytest.mark.parametrize(("kind", "known"), [
     ("rule", [rule.id for rule in RULES]),
     ("diagnosis", [each.id for each in DIAGNOSES]),
-    ("variable", sorted(list_variables())),
+    ("variable", sorted(list_variables(PROFILES))),
     ("annotation", list(ANNOTATIONS)),
 ])  # fmt: skip
 def test_without_a_name_all_are_listed(kind: str, known: list[str], run: Run) -> None:
@@ -270,10 +269,7 @@ def test_a_profile_lists_its_variables(run: Run) -> None:
     assert f"  {names.VLLM_HOST_IP}=<status.podIP>\n" in run("explain", "profile", "vllm").out
 
 
-def test_a_profile_of_the_settings_is_explained(
-    run: Run, write: Write, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(profiles, "BY_NAME", {**profiles.BY_NAME})
+def test_a_profile_of_the_settings_is_explained(run: Run, write: Write) -> None:
     head = {"apiVersion": "config.ray-webhook.dev/v1alpha1", "kind": "Configuration"}
     for value, status, text in (
         ("{master}:99", 0, "  COMM_ID={master}:99\n"),

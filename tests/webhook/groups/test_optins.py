@@ -8,7 +8,8 @@ import pytest
 
 from tests import ROOT
 from tests.builders import a_cluster, cluster_config
-from webhook.accelerators.profiles import list_valid_values
+from webhook.accelerators.profiles import NONE
+from webhook.accelerators.profiles import PROFILES as BUILT_IN
 from webhook.api import names
 from webhook.groups.annotations import (
     ANNOTATIONS,
@@ -86,7 +87,8 @@ def test_profiles_are_a_list_with_blanks_where_people_put_them() -> None:
 
 def test_a_problem_says_what_may_be_written() -> None:
     assert all(
-        name in PROFILES.problem("torchrunn") for name in ("'torchrunn'", *list_valid_values())
+        name in PROFILES.problem("torchrunn")
+        for name in ("'torchrunn'", *(profile.name for profile in BUILT_IN), NONE)
     )
     assert all(name in SCHEDULING_GROUP.problem("pod") for name in ("'pod'", *GRANULARITIES))
     assert "not a node label key" in TOPOLOGY_KEY.problem("not a key!")
