@@ -29,10 +29,10 @@ matrix: $(READY) tools  #: Run the stories on every pair of docs/compatibility.m
 	$(BIN)/python -m tests.e2e.matrix
 
 MUTATED ?= 150
-mutants: $(READY) tools  #: Run the tests on MUTATED mutants of the program; 95 % have to be killed
-	$(PYTHON) -m venv .cache/mutants
+mutants: $(READY)  #: Run the tests of changed lines on MUTATED mutants of the program; 93 % have to be killed
+	$(PYTHON) -m venv --clear .cache/mutants
 	.cache/mutants/bin/python -m pip install $(PIP) $(VERIFIED) -r tests/lab/mutants/requirements.txt
-	$(BIN)/python -m tests.lab.mutants $(MUTATED)
+	$(BIN)/python -m tests.lab.mutants $(MUTATED) $(SEED)
 
 MUTANTS ?= 20000
 parity: $(READY)  #: Compare the rules with KubeRay's own code, of version KUBERAY or all, on MUTANTS broken objects each
