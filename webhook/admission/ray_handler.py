@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from webhook.admission.codec import WARNING_MAX
 from webhook.api import names
-from webhook.api.formats import one_line
+from webhook.api.formats import one_line, shorten
 from webhook.api.names import is_ray
 from webhook.api.review import ALLOWED, INVALID, AdmissionRequest, Answer, BadReview, Cause
 from webhook.groups.group_config import is_ignored
@@ -27,6 +27,9 @@ LINE_MAX: Final = 1000
 
 PATH_LEAST: Final = 24
 """The minimum characters of a path in a warning; a shorter path is omitted."""
+
+WORD_LEAST: Final = 24
+"""The minimum characters of a name in a warning whose message is too long."""
 
 
 class RayHandler:
@@ -104,7 +107,7 @@ def _cause(finding: Finding) -> Cause:
 
 def _warning(finding: Finding) -> str:
     """Return a line that fits into a warning: first the path is shortened in the middle, then the
-    part of the object, then the end of the message; the rule is kept.
+    part of the object, then names in the message, then its end; the rule is kept.
     """
     path, rule = finding.path, f" [{finding.rule}]"
     for message in (finding.text, finding.named, finding.message):
@@ -113,4 +116,17 @@ def _warning(finding: Finding) -> str:
             return one_line(f"{shorten_path(path, limit - len(': '))}: {message}{rule}")
         if limit >= 0:
             return one_line(f"{message}{rule}")
-    return one_line(f"{finding.message[: WARNING_MAX - len(rule) - 1]}…{rule}")
+    return one_line(f"{_shorten_names(finding.message[:LINE_MAX], WARNING_MAX - len(rule))}{rule}")
+
+
+def _shorten_names(message: str, limit: int) -> str:
+    """Return a message in at most `limit` characters. The advice is at its end, so its longest
+    words, which are names that users chose, are shortened in the middle first.
+    """
+    while len(message) > limit:
+        word = max(message.split(), key=len, default="")
+        size = max(WORD_LEAST, len(word) - (len(message) - limit))
+        if size >= len(word):
+            return f"{message[: limit - 1]}…"
+        message = message.replace(word, shorten(word, size))
+    return message

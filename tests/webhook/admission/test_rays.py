@@ -255,6 +255,16 @@ def test_a_warning_shortens_a_long_path_in_the_middle() -> None:
     assert warning.endswith(".rayClusterSpec.replicas: replicas: m [a-rule]")
 
 
+@pytest.mark.parametrize("name", ["n" * 63, "a" * 30 + "-" + "b" * 200, "n" * 30])
+def test_a_warning_shortens_long_names_before_its_advice(name: str) -> None:
+    message = f"PersistentVolumeClaim {name} does not exist, unlike {name}: create it"
+    finding = Finding("a-rule", WARN, Field({}) / "spec", message, INVALID)
+    (warning,) = render([finding]).warnings
+    assert warning.startswith(f"PersistentVolumeClaim {name[:11]}")
+    assert warning.endswith(f"{name[-7:]}: create it [a-rule]")
+    assert len(warning) <= WARNING_MAX
+
+
 def test_a_denial_of_one_problem_says_who_refused_and_how_to_learn_more() -> None:
     assert response_to(a_review(BROKEN))["status"]["message"].splitlines() == [
         (
