@@ -136,6 +136,17 @@ def shorten(text: str, most: int = 63) -> str:
     return f"{text[: most - end - 1]}…{text[-end:]}"
 
 
+def explain_non_string(value: object) -> str:
+    """Return what to write for a number or boolean in place of a string. A decimal number and a
+    boolean have other forms in YAML, such as `2.10` and `y`, so their own form is not the text.
+    """
+    literal = shorten(str(value).lower() if isinstance(value, bool) else str(value), 40)
+    if type(value) is int:
+        return f'{literal} is not a string: quote it, as in "{literal}"'
+    kind = "boolean" if isinstance(value, bool) else "number"
+    return f"{literal} is not a string: quote the value, which YAML reads as a {kind}"
+
+
 def mark(text: str, uid: str) -> str:
     """Return the marker of a text for the pod of a uid; a valid label value if the text has at most
     26 characters.

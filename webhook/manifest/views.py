@@ -8,7 +8,7 @@ from typing import Any, Final, TypeVar
 import msgspec
 from msgspec import Struct
 
-from webhook.api.formats import path_of
+from webhook.api.formats import explain_non_string, path_of
 from webhook.api.objects import Container, EnvVar, ObjectMeta, Pod, PodSpec, RayCluster, Strings
 from webhook.manifest.reader import Manifest
 from webhook.manifest.yaml_values import ManifestError
@@ -29,11 +29,9 @@ _TYPES: Final = {
     "bool": "a boolean",
     "null": "nothing",
 }
-_SCALARS: Final[dict[type, str]] = {int: "an integer", float: "a number", bool: "a boolean"}
+_SCALARS: Final = (int, float, bool)
 NAMELESS: Final = "metadata.name: set it: every object needs a name"
 """The error of an object without a name."""
-_SHOWN: Final = 40
-"""The maximum length of an invalid value in a message."""
 _TOKEN: Final = re.compile(r"\.([^.\[\]]+)|\[(\d+)\]")
 
 
@@ -189,9 +187,7 @@ def _suggest_quotes(document: object, tokens: Sequence[str | int], problem: str)
         return ""
     if type(value) not in _SCALARS:
         return ""
-    literal = str(value).lower() if isinstance(value, bool) else str(value)
-    quoted = f'{literal[:_SHOWN]} is {_SCALARS[type(value)]}: quote it, as in "{literal[:_SHOWN]}"'
-    return f"{path_of(tokens)}: {quoted}"
+    return f"{path_of(tokens)}: {explain_non_string(value)}"
 
 
 def _tokens(problem: str) -> list[str | int]:

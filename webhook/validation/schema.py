@@ -16,6 +16,7 @@ from typing import Any, Final
 from webhook.api import names
 from webhook.api.formats import (
     LABEL_VALUE_ADVICE,
+    explain_non_string,
     is_dns_subdomain,
     is_label_value,
     is_qualified_name,
@@ -372,11 +373,9 @@ def _type(field: Field, wanted: str, kind: str = "") -> Fault:
         return Fault(field, message, TYPE_INVALID)
     if isinstance(value, dict | list):
         return Fault(field, f"{_KINDS[type(value)]}: write {wanted}", TYPE_INVALID)
-    value_text = shorten(str(value).lower() if isinstance(value, bool) else str(value), _SHOWN)
     if wanted == _WANTED["string"] and value is not None:
-        return Fault(
-            field, f'{value_text} is not a string: quote it, as in "{value_text}"', TYPE_INVALID
-        )
+        return Fault(field, explain_non_string(value), TYPE_INVALID)
+    value_text = shorten(str(value).lower() if isinstance(value, bool) else str(value), _SHOWN)
     return Fault(field, f"{value_text!r}: write {wanted}", TYPE_INVALID)
 
 

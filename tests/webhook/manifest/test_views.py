@@ -22,11 +22,13 @@ def an_env(value: object) -> Object:
 
 
 @pytest.mark.parametrize(("document", "message"), [
-    ({"metadata": {"namespace": 1}}, 'metadata.namespace: 1 is an integer: quote it, as in "1"'),
-    ({"spec": {"rayVersion": 2.9}}, 'spec.rayVersion: 2.9 is a number: quote it, as in "2.9"'),
-    ({"spec": {"workerGroupSpecs": [{"groupName": True}]}},
-     'spec.workerGroupSpecs[0].groupName: true is a boolean: quote it, as in "true"'),
-    (an_env(1), ("spec.headGroupSpec.template.spec.containers[0].env[0].value: 1 is an integer: "
+    ({"metadata": {"namespace": 1}}, 'metadata.namespace: 1 is not a string: quote it, as in "1"'),
+    ({"spec": {"rayVersion": 2.9}},
+     "spec.rayVersion: 2.9 is not a string: quote the value, which YAML reads as a number"),
+    ({"spec": {"workerGroupSpecs": [{"groupName": True}]}}, (
+        "spec.workerGroupSpecs[0].groupName: true is not a string: quote the value, which YAML "
+        "reads as a boolean")),
+    (an_env(1), ("spec.headGroupSpec.template.spec.containers[0].env[0].value: 1 is not a string: "
      'quote it, as in "1"')),
 ])  # fmt: skip
 def test_missing_quotes_are_reported_with_their_field(document: Object, message: str) -> None:

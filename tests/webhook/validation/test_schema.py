@@ -220,7 +220,8 @@ def test_rules_about_other_fields_are_applied_beside_a_value_that_is_reported() 
     ({"suspend": "true"}, '"true" is a string: remove the quotes'),
     ({"suspend": "off"}, '"off" is a string: remove the quotes'),
     ({"suspend": "x"}, "'x': write true or false"),
-    ({"rayVersion": 2.9}, '2.9 is not a string: quote it, as in "2.9"'),
+    ({"rayVersion": 2.10}, "2.1 is not a string: quote the value, which YAML reads as a number"),
+    ({"rayVersion": 2}, '2 is not a string: quote it, as in "2"'),
 ])  # fmt: skip
 def test_a_value_of_another_type_is_named_with_what_to_write(spec: Json, text: str) -> None:
     (finding,) = check_file("RayCluster", a_cluster().spec(**spec).build())
