@@ -60,9 +60,9 @@ def test_claims_of_an_own_device_have_no_number() -> None:
 def test_the_rules_know_own_devices_and_profiles(
     profiles: Profiles, name: str, rules: set[str]
 ) -> None:
-    cluster = ray_objects.a_cluster().group(hosts=2)
-    cluster.annotation(names.ANNOTATION_PROFILES, name)
-    for group in cluster.build()["spec"]["workerGroupSpecs"]:
+    chosen = ray_objects.a_cluster().group(hosts=2).annotation(names.ANNOTATION_PROFILES, name)
+    cluster = chosen.build()
+    for group in cluster["spec"]["workerGroupSpecs"]:
         (container, *_) = group["template"]["spec"]["containers"]
         container["resources"] = LIMITS
     settings = RuleSettings(devices=add_devices(GAUDI), profiles=profiles)
