@@ -33,10 +33,10 @@ from webhook.groups.identity_labels import WorkerPod
 from webhook.mutation.patch_template import PatchCache
 from webhook.objects.object_cache import ObjectCache
 
-_ROUND: Final = 30
+_ROUND: Final = 15
 _TEXT: Final = 40_000
 _BYTES_MAX: Final = 512 * 1024
-"""Of what a container may grow while 60 objects with long texts change."""
+"""Of what a container may grow while 30 objects with long texts change."""
 _ENTRY_MAX: Final = 1024
 
 SETTINGS: Final = Settings(

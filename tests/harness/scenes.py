@@ -2,6 +2,7 @@
 
 import copy
 import json
+from functools import cache
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
@@ -111,7 +112,7 @@ class Scene:
         name = document["metadata"]["name"]
         self.services = [_named(f"{name}-headless"), _named(f"{name}-head-svc")]
         self.namespaces = [_named(NAMESPACE)]
-        self.webhooks = [yaml.safe_load(MUTATING.read_text())]
+        self.webhooks = [msgspec.json.decode(_mutating())]
         self._start(policy, indexed=indexed)
 
     def without(self, *pods: str) -> Self:
@@ -192,6 +193,12 @@ class Scene:
             self.pods[name] = pod
             pool = {names.NODE_POOL: f"pool-{index or 'cpu'}"}
             self.nodes.append({"metadata": {"name": node, "labels": pool}})
+
+
+@cache
+def _mutating() -> bytes:
+    """Return the chart's MutatingWebhookConfiguration as JSON."""
+    return msgspec.json.encode(yaml.load(MUTATING.read_text(), yaml.CSafeLoader))
 
 
 def merged(under: Any, over: Any) -> Any:  # noqa: ANN401 - JSON has values of every type

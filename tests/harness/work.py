@@ -12,7 +12,7 @@ Build = Callable[[int], Call]
 """Returns a call whose input has a part as many times."""
 
 RATIO_MAX: Final = 2.3
-_LEAST: Final = 24
+_LEAST: Final = 8
 _LARGER: Final = 8
 
 

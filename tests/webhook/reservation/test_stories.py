@@ -14,7 +14,7 @@ from tests.webhook.reservation import test_leases, test_reservations
 from tests.webhook.reservation.mutants import CAUGHT_BY, MUTANTS, SEEDS, catch, mutated
 from tests.webhook.reservation.stories import scaling, story
 
-SHARE = 100
+SHARE = 40
 """Stories of the fixed share, of 800 steps each. `make fuzz` plays others."""
 
 

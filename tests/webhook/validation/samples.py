@@ -2,11 +2,12 @@
 
 import copy
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import yaml
-from msgspec import Struct, convert, field
+from msgspec import Struct, field, json
 
 from tests.harness.ray_objects import Built, Json, a_cluster, a_cron_job, a_job, a_service
 from webhook.api.namespace_limits import read_namespaces
@@ -64,11 +65,16 @@ class Sample(Struct, forbid_unknown_fields=True):
 
 
 def samples() -> dict[str, Sample]:
-    every: dict[str, Sample] = {}
+    return json.decode(_examples(), type=dict[str, Sample])
+
+
+@cache
+def _examples() -> bytes:
+    """Return all files as JSON, which is decoded a hundred times faster than YAML."""
+    every: Json = {}
     for file in sorted(FOLDER.glob("*.yaml")):
-        for name, value in yaml.safe_load(file.read_text()).items():
-            every[name] = convert(value, Sample)
-    return every
+        every |= yaml.load(file.read_text(), yaml.CSafeLoader)
+    return json.encode(every)
 
 
 def base(kind: str) -> Json:

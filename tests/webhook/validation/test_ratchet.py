@@ -20,7 +20,7 @@ from webhook.validation.rule_settings import DEFAULTS
 from webhook.validation.ruleset import check, check_file
 from webhook.validation.schema import prune_object
 
-COUNT = 500
+COUNT = 250
 CLUSTER_AT = {
     "RayCluster": (),
     "RayJob": ("rayClusterSpec",),
