@@ -1,6 +1,8 @@
 """ResourceQuotas and LimitRanges, with amounts in thousandths."""
 
 from collections import defaultdict
+from collections.abc import Container, Iterable, Iterator
+from contextlib import suppress
 from decimal import ROUND_CEILING, Decimal
 from itertools import chain
 from typing import Final
@@ -22,7 +24,9 @@ https://github.com/kubernetes/kubernetes/blob/v1.36.0/pkg/apis/core/v1/defaults.
 """
 _THOUSAND: Final = Decimal(1000)
 _SCALE: Final = {"Ki": 1000 << 10, "Mi": 1000 << 20, "Gi": 1000 << 30, "Ti": 1000 << 40}
+_INT_MAX: Final = 1 << 63
 _BYTES: Final = ("memory", "storage", "hugepages")
+_COMPUTE: Final = ("cpu", "memory", "ephemeral-storage")
 CONTAINER: Final = "Container"
 POD: Final = "Pod"
 
@@ -78,6 +82,9 @@ class LimitRange(Struct, frozen=True, gc=False):
     spec: _LimitSpec = field(default_factory=_LimitSpec)
 
 
+_KINDS: Final = {QUOTA_KIND: ResourceQuota, LIMIT_RANGE_KIND: LimitRange}
+
+
 class Quota(Struct, frozen=True):
     """The amounts of a ResourceQuota, and the pods that it counts: those that match all terms."""
 
@@ -100,43 +107,103 @@ class LimitRangeItem(Struct, frozen=True):
 
 
 class NamespaceLimits(Struct, frozen=True):
-    """The ResourceQuotas and LimitRanges of a namespace."""
+    """The ResourceQuotas and LimitRanges of a namespace, and the amounts that LimitRanges add to
+    containers without them.
 
-    quotas: tuple[Quota, ...] = ()
-    limits: tuple[LimitRangeItem, ...] = ()
+    `charges`: for names in quotas, whether the limits of a resource count instead of its requests.
+    `resources`: the resources that all these name. `size`: the number of amounts.
+    """
 
-    @property
-    def size(self) -> int:
-        """Return the number of amounts."""
-        quotas = sum(len(quota.hard) + len(quota.used) for quota in self.quotas)
-        return quotas + sum(
-            len(amounts)
-            for limits in self.limits
-            for amounts in (
-                limits.max,
-                limits.min,
-                limits.ratio,
-                limits.default,
-                limits.default_request,
-            )
-        )
+    quotas: tuple[Quota, ...]
+    limits: tuple[LimitRangeItem, ...]
+    default: Thousandths
+    default_request: Thousandths
+    charges: dict[str, tuple[bool, str]]
+    resources: frozenset[str]
+    size: int
+
+    def usage(self, requests: Thousandths, limits: Thousandths) -> Thousandths:
+        """Return the amounts of a pod or container by the names that quotas have for them."""
+        usage = {}
+        for name, (of_limits, resource) in self.charges.items():
+            amount = (limits if of_limits else requests).get(resource)
+            if amount is not None:
+                usage[name] = amount
+        return usage
 
 
-def thousandths(amounts: object) -> Thousandths:
-    """Return amounts rounded up to thousandths, without those that are not quantities."""
+def join_limits(limits: Iterable[Quota | LimitRangeItem]) -> NamespaceLimits:
+    """Return the limits of a namespace. Of several defaults, the first has precedence."""
+    quotas: list[Quota] = []
+    items: list[LimitRangeItem] = []
+    default: Thousandths = {}
+    default_request: Thousandths = {}
+    charges: dict[str, tuple[bool, str]] = {}
+    resources: list[str] = []
+    for limit in limits:
+        if isinstance(limit, Quota):
+            quotas.append(limit)
+            charges |= {name: charge for name in limit.hard if (charge := _charge(name))}
+            resources += limit.hard
+            # Whether a pod is in the scope BestEffort depends on these
+            resources += _COMPUTE if limit.scopes else ()
+        else:
+            if limit.max or limit.min or limit.ratio:
+                items.append(limit)
+            default = {**limit.default, **default}
+            default_request = {**limit.default_request, **default_request}
+            resources += (*limit.max, *limit.min, *limit.ratio, *limit.default_request)
+    return NamespaceLimits(
+        tuple(quotas),
+        tuple(items),
+        default=default,
+        default_request=default_request,
+        charges=charges,
+        resources=frozenset((*resources, *(resource for _, resource in charges.values()))),
+        size=len(resources),
+    )
+
+
+def _charge(name: str) -> tuple[bool, str] | None:
+    """Return what a name in a quota counts, None if no amounts of pods.
+
+    https://github.com/kubernetes/kubernetes/blob/v1.36.0/pkg/quota/v1/evaluator/core/pods.go
+    (`podComputeUsageHelper`)
+    """
+    if name.startswith("limits."):
+        resource = name.removeprefix("limits.")
+        return (True, resource) if resource in _COMPUTE else None
+    resource = name.removeprefix("requests.")
+    if resource in _COMPUTE or resource.startswith("hugepages-"):
+        return False, resource
+    extended = "/" in resource and "kubernetes.io/" not in resource
+    counts = extended and name != resource and not resource.startswith("requests.")
+    return (False, resource) if counts else None
+
+
+def thousandths(amounts: object, resources: Container[str] | None = None) -> Thousandths:
+    """Return amounts rounded up to thousandths, without those that are not quantities, and without
+    those of other resources than `resources`.
+    """
     rounded_amounts = {}
     for name, value in amounts.items() if isinstance(amounts, dict) else ():
-        if (amount := thousandth(value)) is not None:
-            rounded_amounts[name] = amount
+        if resources is None or name in resources:
+            amount = thousandth(value)
+            if amount is not None:
+                rounded_amounts[name] = amount
     return rounded_amounts
 
 
 def thousandth(value: object) -> int | None:
     """Return an amount rounded up to thousandths, or None if it is not a quantity."""
     # Fast path of the common cases.
-    if isinstance(value, str) and value.isascii() and len(value) < 10:  # noqa: PLR2004
+    if type(value) is int and 0 <= value < _INT_MAX:
+        return value * 1000
+    if type(value) is str and value.isascii() and len(value) < 10:  # noqa: PLR2004
         if value.isdigit():
             return int(value) * 1000
+        if value[-1:] == "m" and value[:-1].isdigit():
+            return int(value[:-1])
         scale = _SCALE.get(value[-2:])
         if scale and value[:-2].isdigit():
             return int(value[:-2]) * scale
@@ -156,72 +223,52 @@ def format_amount(name: str, amount: int) -> str:
     return str(whole)
 
 
-def read_quota(quota: ResourceQuota) -> Quota:
-    """Return the amounts of a ResourceQuota; without a status, nothing is used."""
-    spec, status = quota.spec, quota.status
-    selected = spec.scope_selector.match_expressions if spec.scope_selector else None
-    scopes = (*map(ScopeTerm, spec.scopes or ()), *(selected or ()))
-    hard = spec.hard if status.hard is None else status.hard
-    return Quota(quota.metadata.name or "", thousandths(hard), thousandths(status.used), scopes)
-
-
-def read_limits(limit_range: LimitRange) -> list[LimitRangeItem]:
-    """Return the limits of pods and containers, with the defaults that the API server adds.
+def read_limits(value: ResourceQuota | LimitRange) -> Iterator[Quota | LimitRangeItem]:
+    """Yield the limits of an object: of a ResourceQuota, of which nothing is used without a status,
+    or those of a LimitRange for pods and containers, with the defaults that the API server adds.
 
     https://github.com/kubernetes/kubernetes/blob/v1.36.0/pkg/apis/core/v1/defaults.go
     (`SetDefaults_LimitRangeItem`)
     """
-    limits = []
-    for item in limit_range.spec.limits or ():
+    name = value.metadata.name or ""
+    if isinstance(value, ResourceQuota):
+        spec, status = value.spec, value.status
+        selected = spec.scope_selector.match_expressions if spec.scope_selector else None
+        scopes = (*map(ScopeTerm, spec.scopes or ()), *(selected or ()))
+        hard = spec.hard if status.hard is None else status.hard
+        yield Quota(name, thousandths(hard), thousandths(status.used), scopes)
+        return
+    for item in value.spec.limits or ():
         if item.type not in (CONTAINER, POD):
             continue
         most, least = thousandths(item.max), thousandths(item.min)
         default = most | thousandths(item.default)
         request = least | default | thousandths(item.default_request)
-        ratio = thousandths(item.max_limit_request_ratio)
-        name = limit_range.metadata.name or ""
-        if item.type == POD:
-            default, request = {}, {}
-        limits.append(
-            LimitRangeItem(
-                name,
-                item.type,
-                max=most,
-                min=least,
-                ratio=ratio,
-                default=default,
-                default_request=request,
-            )
+        yield LimitRangeItem(
+            name,
+            item.type,
+            max=most,
+            min=least,
+            ratio=thousandths(item.max_limit_request_ratio),
+            default=default if item.type == CONTAINER else {},
+            default_request=request if item.type == CONTAINER else {},
         )
-    return limits
 
 
-def read_namespaces(documents: list[dict[str, object]]) -> dict[str, NamespaceLimits]:
-    """Return the ResourceQuotas and LimitRanges among documents, by namespace; a later object of
-    the same name replaces an earlier one, and one of an invalid shape is left out.
+def read_namespaces(documents: Iterable[object]) -> dict[str, NamespaceLimits]:
+    """Return the limits of namespaces by the ResourceQuotas and LimitRanges among documents. A
+    later object of the same name replaces an earlier one, and one of an invalid shape is left out.
     """
-    quotas: defaultdict[str, dict[str, Quota]] = defaultdict(dict)
-    ranges: defaultdict[str, dict[str, list[LimitRangeItem]]] = defaultdict(dict)
+    objects: defaultdict[str, dict[tuple[type, str | None], list[Quota | LimitRangeItem]]]
+    objects = defaultdict(dict)
     for document in documents:
-        try:
-            if document.get("kind") == QUOTA_KIND:
-                quota = msgspec.convert(document, ResourceQuota)
-                namespace, name = _key(quota.metadata)
-                quotas[namespace][name] = read_quota(quota)
-            else:
-                limit_range = msgspec.convert(document, LimitRange)
-                namespace, name = _key(limit_range.metadata)
-                ranges[namespace][name] = read_limits(limit_range)
-        except msgspec.ValidationError:
-            continue
+        kind = _KINDS.get(str(document.get("kind"))) if isinstance(document, dict) else None
+        with suppress(msgspec.ValidationError):
+            if kind is not None:
+                value: ResourceQuota | LimitRange = msgspec.convert(document, kind)
+                meta = value.metadata
+                objects[meta.namespace or "default"][kind, meta.name] = [*read_limits(value)]
     return {
-        namespace: NamespaceLimits(
-            tuple(quotas[namespace].values()),
-            tuple(chain.from_iterable(ranges[namespace].values())),
-        )
-        for namespace in {*quotas, *ranges}
+        namespace: join_limits(chain.from_iterable(limits.values()))
+        for namespace, limits in objects.items()
     }
-
-
-def _key(metadata: ObjectMeta) -> tuple[str, str]:
-    return metadata.namespace or "default", metadata.name or ""

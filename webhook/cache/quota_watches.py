@@ -1,12 +1,13 @@
 """ResourceQuotas and LimitRanges, followed for warnings about pods that do not fit."""
 
 import asyncio
-from collections.abc import Callable, Iterable, Sequence
-from functools import partial
+from collections.abc import Iterable, Sequence
+from itertools import chain
 from operator import attrgetter
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, Final
 
-from msgspec import Struct
+import msgspec
+from msgspec import Struct, structs
 
 from webhook.api import names
 from webhook.api.namespace_limits import (
@@ -15,9 +16,10 @@ from webhook.api.namespace_limits import (
     NamespaceLimits,
     Quota,
     ResourceQuota,
+    join_limits,
     read_limits,
-    read_quota,
 )
+from webhook.api.objects import ObjectMeta
 from webhook.cache.informer import ListWatch
 from webhook.cache.store import Store
 from webhook.groups.group_config import ClusterIndex
@@ -26,64 +28,56 @@ from webhook.groups.identity_index import Membership
 from webhook.kubeclient.client import Api
 from webhook.kubeclient.wire import Codec, Resource, path_of
 
-T = TypeVar("T", ResourceQuota, LimitRange)
-V = TypeVar("V", bound=Quota | LimitRangeItem)
-
-OBJECTS_MAX: Final = 16
-"""Objects of a kind in a namespace that are stored."""
-AMOUNTS_MAX: Final = 128
+OBJECTS_MAX: Final = 32
+"""Objects in a namespace that are stored."""
+AMOUNTS_MAX: Final = 256
 TEXT_MAX: Final = 16_384
-"""Amounts of an object, and characters of their names and values and of its scopes; an object with
-more is not stored.
-"""
+"""Fields, and characters of the spec and status of an object; one with more is not stored."""
 _BYTES_MAX: Final = 256 * 1024
 """Of an object that is read; a change to a larger one is ignored."""
 
 
-class _Stored(Struct, Generic[V], frozen=True):
+class _Stored(Struct, frozen=True):
+    plural: str
     namespace: str
-    values: tuple[V, ...]
+    limits: tuple[Quota | LimitRangeItem, ...]
 
 
-class _Objects(Generic[V]):
-    """The objects of a kind by uid, and their values by namespace, which other threads read."""
+class _Objects:
+    """The objects by uid, and the limits by namespace, which other threads read."""
 
-    def __init__(self, by_namespace: dict[str, tuple[V, ...]]) -> None:
-        self._objects: dict[str, _Stored[V]] = {}
-        self._uids: dict[str, list[str]] = {}
-        self._by_namespace = by_namespace
+    def __init__(self) -> None:
+        self.limits: dict[str, NamespaceLimits] = {}
+        self._objects: dict[str, _Stored] = {}
+        self._namespaces: dict[str, dict[str, _Stored]] = {}
 
-    def get(self, uid: str) -> _Stored[V] | None:
+    def get(self, uid: str) -> _Stored | None:
         return self._objects.get(uid)
 
-    def items(self) -> Iterable[tuple[str, _Stored[V]]]:
+    def items(self) -> Iterable[tuple[str, _Stored]]:
         return self._objects.items()
 
-    def put(self, uid: str, value: _Stored[V]) -> None:
-        uids = self._uids.setdefault(value.namespace, [])
-        if uid not in self._objects:
-            # Anyone who may create ResourceQuotas in a namespace could otherwise fill the memory of
-            # this process.
-            if len(uids) >= OBJECTS_MAX:
-                return
-            uids.append(uid)
-        self._objects[uid] = value
-        self._join(value.namespace, uids)
+    def put(self, uid: str, value: _Stored) -> None:
+        stored = self._namespaces.setdefault(value.namespace, {})
+        # Anyone who may create ResourceQuotas in a namespace could otherwise fill the memory of
+        # this process.
+        if uid in stored or len(stored) < OBJECTS_MAX:
+            self._objects[uid] = stored[uid] = value
+            self._join(value.namespace, stored)
 
     def remove(self, uid: str) -> None:
-        stored = self._objects.pop(uid, None)
-        if stored is not None:
-            uids = self._uids[stored.namespace]
-            uids.remove(uid)
-            self._join(stored.namespace, uids)
+        value = self._objects.pop(uid, None)
+        if value is not None:
+            stored = self._namespaces[value.namespace]
+            del stored[uid]
+            self._join(value.namespace, stored)
 
-    def _join(self, namespace: str, uids: Iterable[str]) -> None:
-        values = tuple(value for uid in uids for value in self._objects[uid].values)
-        if uids:
-            self._by_namespace[namespace] = values
+    def _join(self, namespace: str, stored: dict[str, _Stored]) -> None:
+        if stored:
+            limits = chain.from_iterable(value.limits for value in stored.values())
+            self.limits[namespace] = join_limits(limits)
         else:
-            self._by_namespace.pop(namespace, None)
-            del self._uids[namespace]
+            del self.limits[namespace], self._namespaces[namespace]
 
 
 class NamespaceQuotas:
@@ -96,15 +90,12 @@ class NamespaceQuotas:
     ) -> None:
         self._clusters = clusters
         self._members = members
-        self._quotas: dict[str, tuple[Quota, ...]] = {}
-        self._limits: dict[str, tuple[LimitRangeItem, ...]] = {}
-        quotas: _Objects[Quota] = _Objects(self._quotas)
-        limits: _Objects[LimitRangeItem] = _Objects(self._limits)
-        self.watches: list[ListWatch[Any]] = []
-        for namespace in namespaces or [""]:
-            watch = partial(_watch, api, namespace)
-            self.watches.append(watch("resourcequotas", ResourceQuota, quotas, _quota_of))
-            self.watches.append(watch("limitranges", LimitRange, limits, read_limits))
+        self._objects = _Objects()
+        self.watches: list[ListWatch[Any]] = [
+            _watch(api, namespace, plural, kind, self._objects)
+            for namespace in namespaces or [""]
+            for plural, kind in (("resourcequotas", ResourceQuota), ("limitranges", LimitRange))
+        ]
 
     async def run(self) -> None:
         async with asyncio.TaskGroup() as group:
@@ -113,10 +104,11 @@ class NamespaceQuotas:
 
     def limits(self, namespace: str) -> NamespaceLimits | None:
         """Return the ResourceQuotas and LimitRanges of a namespace, None without any."""
-        quotas, limits = self._quotas.get(namespace, ()), self._limits.get(namespace, ())
-        if not (quotas or limits) or not all(watch.synced for watch in self.watches):
+        limits = self._objects.limits.get(namespace)
+        if limits is None:
             return None
-        return NamespaceLimits(quotas, limits)
+        watches = (watch for watch in self.watches if watch.resource.namespace in ("", namespace))
+        return limits if all(watch.synced for watch in watches) else None
 
     def pods(self, namespace: str, cluster: str, group: str) -> int:
         """Return the number of pods of a worker group; 1 for the head, which is not watched."""
@@ -128,60 +120,26 @@ class NamespaceQuotas:
         return len(self._members.uids_in(GroupKey(namespace, config.uid, group)))
 
 
-def _quota_of(quota: ResourceQuota) -> list[Quota]:
-    return [read_quota(quota)]
-
-
 def _watch(
     api: Api,
     namespace: str,
     plural: str,
-    kind: type[T],
-    objects: _Objects[V],
-    read: Callable[[T], list[V]],
-) -> ListWatch[T]:
-    def keep(value: T, _old: _Stored[V] | None) -> _Stored[V] | None:
-        # Counted before the amounts are parsed, which takes longer than all else of an event
-        if not _fits(value):
+    kind: type[ResourceQuota | LimitRange],
+    objects: _Objects,
+) -> ListWatch[Any]:
+    def keep(value: ResourceQuota | LimitRange, _old: _Stored | None) -> _Stored | None:
+        # Measured before the amounts are parsed, which takes longer than all else of an event
+        content = msgspec.json.encode(structs.replace(value, metadata=ObjectMeta()))
+        if len(content) > TEXT_MAX or content.count(b",") > AMOUNTS_MAX:
             return None
-        return _Stored(value.metadata.namespace or "", tuple(read(value)))
+        return _Stored(plural, value.metadata.namespace or "", tuple(read_limits(value)))
 
     path = path_of("/api/v1", namespace, plural)
     resource = Resource(plural, namespace, path, Codec(kind, limit=_BYTES_MAX))
-    store: Store[T, str, _Stored[V]] = Store(
+    store: Store[ResourceQuota | LimitRange, str, _Stored] = Store(
         objects,
         keep,
         attrgetter("namespace"),
-        lambda stored: namespace in ("", stored.namespace),
+        lambda stored: stored.plural == plural and namespace in ("", stored.namespace),
     )
     return ListWatch(api, resource, store)
-
-
-def _fits(value: ResourceQuota | LimitRange) -> bool:
-    """Return whether an object is small enough to be stored."""
-    lists: list[Sequence[str]] = []
-    if isinstance(value, ResourceQuota):
-        spec, status = value.spec, value.status
-        amounts = [spec.hard, status.hard, status.used]
-        terms = spec.scope_selector.match_expressions if spec.scope_selector else None
-        lists.append(spec.scopes or ())
-        lists += (term.values or () for term in terms or ())
-    else:
-        amounts = [
-            amounts_of_item
-            for item in value.spec.limits or ()
-            for amounts_of_item in (
-                item.max,
-                item.min,
-                item.default,
-                item.default_request,
-                item.max_limit_request_ratio,
-            )
-        ]
-    maps = [amounts_by_name for amounts_by_name in amounts if amounts_by_name]
-    if sum(map(len, maps)) + sum(map(len, lists)) > AMOUNTS_MAX:
-        return False
-    characters = sum(len(scope) for scopes in lists for scope in scopes)
-    for amounts_by_name in maps:
-        characters += sum(len(name) + len(str(amount)) for name, amount in amounts_by_name.items())
-    return characters <= TEXT_MAX

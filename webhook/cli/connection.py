@@ -140,7 +140,7 @@ def state_in(arguments: argparse.Namespace) -> State:
             raise ManifestError(str(path), 0, _NOTHING)
         manifests += path_manifests
     objects = objects_in(manifests, arguments.namespace or "", ignoring=arguments.ignoring)
-    set_forecasts(objects, (manifest.document for manifest in manifests))
+    set_forecasts(objects, [manifest.document for manifest in manifests])
     now, unread = read_state_metadata(manifests)
     return State(objects, time.time() if now is None else now, Stated(objects, unread).unread)
 

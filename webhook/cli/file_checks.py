@@ -11,15 +11,10 @@ from math import inf
 from pathlib import Path
 from typing import Final
 
-from msgspec import Struct, structs
+from msgspec import structs
 
 from webhook.api import names
-from webhook.api.namespace_limits import (
-    LIMIT_RANGE_KIND,
-    QUOTA_KIND,
-    NamespaceLimits,
-    read_namespaces,
-)
+from webhook.api.namespace_limits import LIMIT_RANGE_KIND, QUOTA_KIND, read_namespaces
 from webhook.cli.files import STDIN, check_type_meta, list_files, read_listed, text_in
 from webhook.cli.kustomize import PatchError
 from webhook.cli.parsing import bug
@@ -29,7 +24,7 @@ from webhook.manifest.reader import Manifest
 from webhook.manifest.yaml_values import ManifestError
 from webhook.validation.field import at
 from webhook.validation.finding import OFF
-from webhook.validation.rule_settings import RuleSettings
+from webhook.validation.rule_settings import FixedNamespaces, RuleSettings
 from webhook.validation.ruleset import check_file
 
 CHUNK: Final = 32
@@ -57,18 +52,6 @@ _NEVER_READY: Final = "the RayCluster never becomes ready"
 _TAKEN_OVER: Final = "KubeRay replaces ports and selector of this Service"
 _Files = Sequence[str | ManifestError]
 _LIMITING: Final = (QUOTA_KIND, LIMIT_RANGE_KIND)
-
-
-class FileLimits(Struct, frozen=True):
-    """The ResourceQuotas and LimitRanges of files, by namespace. No pods exist."""
-
-    namespaces: dict[str, NamespaceLimits]
-
-    def limits(self, namespace: str) -> NamespaceLimits | None:
-        return self.namespaces.get(namespace)
-
-    def pods(self, namespace: str, cluster: str, group: str) -> int:  # noqa: ARG002 - a protocol
-        return 0
 
 
 def check_files(paths: Iterable[str], settings: RuleSettings, jobs: int) -> Report:
@@ -154,13 +137,8 @@ def _limits(file: str) -> bool:
 def _add_namespace_limits(
     found: Iterable[Manifest | ManifestError], settings: RuleSettings
 ) -> RuleSettings:
-    documents = [item.document for item in found if isinstance(item, Manifest)]
-    limiting = [
-        document
-        for document in documents
-        if isinstance(document, dict) and at(document, "kind") in _LIMITING
-    ]
-    return structs.replace(settings, namespaces=FileLimits(read_namespaces(limiting)))
+    documents = (item.document for item in found if isinstance(item, Manifest))
+    return structs.replace(settings, namespaces=FixedNamespaces(read_namespaces(documents)))
 
 
 def _check_chunk(files: _Files, settings: RuleSettings) -> Report:

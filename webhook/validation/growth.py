@@ -1,40 +1,45 @@
 """The pods and other objects that a Ray object needs beside those that exist."""
 
-from collections.abc import Iterable
-from functools import cached_property
-from typing import Final
-
-from msgspec import Struct
+from msgspec import Struct, field
 
 from webhook.api import names
 from webhook.api.namespace_limits import NamespaceLimits
 from webhook.validation.change import RECREATE
-from webhook.validation.pod_amounts import PodAmounts, PodTemplate, TemplateReader
+from webhook.validation.field import at
+from webhook.validation.pod_amounts import WORK_MAX, PodAmounts, PodTemplate, TemplateReader
 from webhook.validation.ray_object import RayObject
-
-_WORK_MAX: Final = 200_000
-"""Containers times amounts of quotas and LimitRanges; more are not compared."""
+from webhook.validation.rule_settings import RuleSettings
 
 
-class Growth(Struct, dict=True):
+class Growth(Struct):
     """The pods and other objects that a Ray object needs in a namespace with limits.
 
-    `ending` are existing pods that KubeRay deletes, each template with their number. `second`: a
-    second RayCluster starts beside the old one.
+    `distinct`: the first template of each amounts, without those of no pods. `ending` are existing
+    pods that KubeRay deletes, each template with their number. `second`: a second RayCluster starts
+    beside the old one.
     """
 
     new: RayObject
     limits: NamespaceLimits
     templates: list[PodTemplate]
-    ending: list[tuple[PodAmounts, int]]
-    counts: dict[str, int]
+    distinct: list[PodTemplate]
+    ending: list[tuple[PodAmounts, int]] = field(default_factory=list)
+    counts: dict[str, int] = field(default_factory=dict)
     second: bool = False
 
-    @cached_property
-    def distinct(self) -> list[PodTemplate]:
-        """The first template of each amounts, without those of no pods."""
-        templates = {id(pod.amounts): pod for pod in reversed(self.templates) if pod.most}
-        return [*reversed(templates.values())]
+
+def read_limits(value: object, settings: RuleSettings) -> NamespaceLimits | None:
+    """Return the limits of the namespace of an object; None if KubeRay creates no pods of it."""
+    if settings.namespaces is None:
+        return None
+    limits = settings.namespaces.limits(_namespace_of(value))
+    if (
+        limits is None
+        or at(value, "metadata", "deletionTimestamp") is not None
+        or at(value, "spec", "managedBy") == names.KUEUE_MULTIKUEUE
+    ):
+        return None
+    return limits
 
 
 def read_growth(old: RayObject | None, new: RayObject, *, second: bool = False) -> Growth | None:
@@ -42,58 +47,33 @@ def read_growth(old: RayObject | None, new: RayObject, *, second: bool = False) 
     does not, or if the namespace has no limits. For an update that only scales, and for an object
     that is not updated, `old` is `new`: it needs the pods of `replicas`.
     """
-    limits = _read_limits(new)
+    limits = read_limits(new.root.value, new.settings)
     if limits is None:
         return None
-    reader = TemplateReader(limits.limits, raised=new.settings.raise_wait_gcs_ready)
+    reader = TemplateReader(limits, raised=new.settings.raise_wait_gcs_ready)
     templates = reader.read(new, current=old is new)
+    if reader.work > WORK_MAX:
+        return None
+    distinct = {id(pod.amounts): pod for pod in reversed(templates) if pod.most}
+    growth = Growth(new, limits, templates, [*reversed(distinct.values())], second=second)
     if old is None or second:
-        counts = _count_objects(new, second=second)
-        return Growth(new, limits, templates=templates, ending=[], counts=counts, second=second)
+        growth.counts = _count_objects(new, second=second)
+        return growth
     old_templates = templates if old is new else reader.read(old)
     if old is not new and not _grows(old, old_templates, new, templates):
         return None
-    return Growth(
-        new,
-        limits,
-        templates=templates,
-        ending=_count_existing(old, old_templates, new, templates),
-        counts={},
-    )
-
-
-def _read_limits(new: RayObject) -> NamespaceLimits | None:
-    """Return the limits of the namespace if pods of the object are created in it."""
-    namespaces = new.settings.namespaces
-    if namespaces is None or (new.cluster is None and new.job is None):
-        return None
-    limits = namespaces.limits(_namespace_of(new))
-    if (
-        limits is None
-        or (new.meta / "deletionTimestamp").given
-        or (new.root / "spec" / "managedBy").text == names.KUEUE_MULTIKUEUE
-        or _count_containers(new) * limits.size > _WORK_MAX
-    ):
-        return None
-    return limits
-
-
-def _count_containers(new: RayObject) -> int:
-    """Return the number of containers of all templates."""
-    specs = [] if new.cluster is None else [group.pod.map for group in new.cluster.everyone]
-    specs += [] if new.job is None else [(new.job.submitter / "spec").map]
-    lists = [spec.get(key) for spec in specs for key in ("containers", "initContainers")]
-    return sum(len(entries) for entries in lists if type(entries) is list)
+    growth.ending = _count_existing(old, old_templates, new, templates)
+    return growth
 
 
 def _grows(
     old: RayObject,
-    old_templates: Iterable[PodTemplate],
+    old_templates: list[PodTemplate],
     new: RayObject,
-    templates: Iterable[PodTemplate],
+    templates: list[PodTemplate],
 ) -> bool:
     """Return whether amounts or numbers of pods changed. A RayJob that runs is not changed."""
-    if (old.root / "status" / "rayClusterName").text:
+    if at(old.root.value, "status", "rayClusterName"):
         return False
     if _is_suspended(old) and not _is_suspended(new):
         return True
@@ -106,14 +86,14 @@ def _grows(
 
 def _count_existing(
     old: RayObject,
-    old_templates: Iterable[PodTemplate],
+    old_templates: list[PodTemplate],
     new: RayObject,
-    templates: Iterable[PodTemplate],
+    templates: list[PodTemplate],
 ) -> list[tuple[PodAmounts, int]]:
     """Set the existing pods of templates, and return those that KubeRay deletes. An update changes
     no running pods, unless the upgrade strategy is Recreate or a replica gets more hosts.
     """
-    namespaces, cluster, namespace = new.settings.namespaces, _running(old), _namespace_of(new)
+    namespaces, cluster = new.settings.namespaces, _running(old)
     if not cluster or namespaces is None:
         return []
     old_by_group = {template.group: template for template in old_templates}
@@ -122,7 +102,7 @@ def _count_existing(
         and new.kind == names.RAYCLUSTER_KIND
         and ((new.cluster.field / "upgradeStrategy" / "type").text == RECREATE)
     )
-    ending = []
+    namespace, ending = _namespace_of(new.root.value), []
     for template in templates:
         old_template = old_by_group.get(template.group)
         if old_template is None:
@@ -135,8 +115,9 @@ def _count_existing(
     return ending
 
 
-def _namespace_of(ray_object: RayObject) -> str:
-    return (ray_object.meta / "namespace").text or "default"
+def _namespace_of(value: object) -> str:
+    namespace = at(value, "metadata", "namespace")
+    return namespace if namespace and type(namespace) is str else "default"
 
 
 def _running(ray_object: RayObject) -> str:
@@ -150,7 +131,7 @@ def _running(ray_object: RayObject) -> str:
 
 
 def _is_suspended(ray_object: RayObject) -> bool:
-    return (ray_object.root / "spec" / "suspend").flag
+    return at(ray_object.root.value, "spec", "suspend") is True
 
 
 def _count_objects(new: RayObject, *, second: bool) -> dict[str, int]:

@@ -1,8 +1,14 @@
 """The rule of LimitRanges: pods that the API server refuses, whatever else exists."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
-from webhook.api.namespace_limits import CONTAINER, LimitRangeItem, Thousandths, format_amount
+from webhook.api.namespace_limits import (
+    CONTAINER,
+    LimitRangeItem,
+    NamespaceLimits,
+    Thousandths,
+    format_amount,
+)
 from webhook.validation.finding import Fault
 from webhook.validation.growth import Growth
 from webhook.validation.pod_amounts import PodAmounts
@@ -18,34 +24,33 @@ def limit_range_violated(growth: Growth) -> Iterator[Fault]:
 
     https://kubernetes.io/docs/concepts/policy/limit-range/
     """
-    if not growth.limits.limits:
-        return
-    for template in growth.distinct:
-        problem = next(_refusals(template.amounts, growth.limits.limits), "")
-        if problem:
+    limits = growth.limits
+    for template in growth.distinct if limits.limits or limits.default else ():
+        if problem := next(_refusals(template.amounts, limits), ""):
             yield Fault(template.field, f"the pods can never be created: {problem}")
 
 
-def _refusals(pod: PodAmounts, every: Iterable[LimitRangeItem]) -> Iterator[str]:
-    """Yield the reasons why the API server refuses a pod: its validation, then LimitRanges.
+def _refusals(pod: PodAmounts, every: NamespaceLimits) -> Iterator[str]:
+    """Yield the reasons why the API server refuses a pod: a request above a default limit, then
+    LimitRanges.
 
     https://github.com/kubernetes/kubernetes/blob/v1.36.0/plugin/pkg/admission/limitranger/admission.go
     (`PodValidateLimitFunc`)
     """
     for container in pod.containers:
-        for name, amount in container.requests.items():
-            limit = container.limits.get(name)
-            if limit is not None and amount > limit:
+        for name in every.default:
+            amount, limit = container.requests[name], container.limits[name]
+            if amount > limit:
                 amount_text, most = format_amount(name, amount), format_amount(name, limit)
                 yield (
-                    f"container {container.name[:40]} has a {name[:63]} request of {amount_text}, "
+                    f"container {container.name} has a {name[:63]} request of {amount_text}, "
                     f"above its limit of {most}"
                 )
-    for limits in every:
+    for limits in every.limits:
         if limits.type == CONTAINER:
             for container in pod.containers:
                 for problem in _outside(limits, container.requests, container.limits):
-                    yield f"container {container.name[:40]} has {problem}"
+                    yield f"container {container.name} has {problem}"
         else:
             yield from (
                 f"each has {problem}" for problem in _outside(limits, pod.requests, pod.limits)

@@ -1,64 +1,83 @@
 """The pods of a Ray object as KubeRay creates them: their amounts and numbers."""
 
-from collections.abc import Iterable, Iterator
-from functools import cached_property
-from typing import Any, Final
+from collections import deque
+from collections.abc import Iterator
+from typing import Any, Final, NamedTuple
 
 from msgspec import Struct
 
 from webhook.api import names
-from webhook.api.namespace_limits import CONTAINER, LimitRangeItem, Thousandths, thousandths
+from webhook.api.namespace_limits import NamespaceLimits, Thousandths, thousandths
 from webhook.api.objects import ALWAYS, WAIT_FOR_HEAD_AMOUNTS, WAIT_FOR_HEAD_MOST, map_of
 from webhook.validation.cluster import UNBOUNDED, ClusterSpec, GroupSpec
-from webhook.validation.field import Field
+from webhook.validation.field import Field, at
 from webhook.validation.ray_object import SIDECAR, Job, RayObject
 
 _CPU: Final = "cpu"
 _MEMORY: Final = "memory"
-_MI: Final = 2**20 * 1000
+WORK_MAX: Final = 200_000
+"""Containers times amounts of quotas and LimitRanges; more are not compared."""
+_RECENT: Final = 8
+"""Templates with which another one is compared; most groups of a RayCluster have equal ones."""
+
+
+class ContainerAmounts(Struct):
+    """The requests and limits of a container. `lasting`: an init container that keeps running."""
+
+    name: str
+    requests: Thousandths
+    limits: Thousandths
+    init: bool
+    lasting: bool
+
+
+class _Container(NamedTuple):
+    """The values of a container on which its amounts depend: of a template, or parsed requests and
+    limits.
+    """
+
+    name: object
+    resources: object
+    init: bool = False
+    lasting: bool = False
+
 
 # The containers that KubeRay adds:
 # https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/common/pod.go
 # (`DefaultWorkerPodTemplate`, `BuildAutoscalerContainer`)
 # https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/common/job.go
 # (`GetDefaultSubmitterContainer`)
-_WAITING: Final = thousandths(WAIT_FOR_HEAD_AMOUNTS)
+_WAITING: Final = _Container(
+    names.WAIT_FOR_HEAD, (thousandths(WAIT_FOR_HEAD_AMOUNTS),) * 2, init=True
+)
 _WAITING_MOST: Final = thousandths(WAIT_FOR_HEAD_MOST)
-_AUTOSCALER: Final = {_CPU: 500, _MEMORY: 512 * _MI}
-_SUBMITTER_REQUESTS: Final = {_CPU: 500, _MEMORY: 200 * _MI}
-_SUBMITTER_LIMITS: Final = {_CPU: 1000, _MEMORY: 1024 * _MI}
+_AUTOSCALER: Final = (thousandths({_CPU: "500m", _MEMORY: "512Mi"}),) * 2
+_SUBMITTER: Final = _Container(
+    "ray-job-submitter",
+    (thousandths({_CPU: "500m", _MEMORY: "200Mi"}), thousandths({_CPU: "1", _MEMORY: "1Gi"})),
+)
 
 
-class ContainerAmounts(Struct):
-    """The requests and limits of a container."""
-
-    name: str
-    requests: Thousandths
-    limits: Thousandths
-    init: bool = False
-    lasting: bool = False
-    """Whether it is an init container that keeps running."""
-
-
-class PodAmounts(Struct, dict=True):
-    """The amounts of a pod, which the pods of equal templates share."""
+class PodAmounts(Struct):
+    """The amounts of a pod, which the pods of equal templates share. `usage`: by the names that
+    quotas have for them.
+    """
 
     containers: list[ContainerAmounts]
     pod_level: bool
     requests: Thousandths
     limits: Thousandths
+    usage: Thousandths
     priority_class: str
     terminating: bool
     cross_namespace: bool
-    waiting: ContainerAmounts | None = None
-    """The container with which KubeRay waits for the head."""
 
-    @cached_property
+    @property
     def best_effort(self) -> bool:
         """Whether the quality of service is BestEffort."""
-        amounts = [container.requests for container in self.containers]
-        amounts += [container.limits for container in self.containers]
-        amounts += [self.requests, self.limits]
+        amounts = [self.requests, self.limits]
+        for container in self.containers:
+            amounts += container.requests, container.limits
         return not any(resources.get(_CPU) or resources.get(_MEMORY) for resources in amounts)
 
 
@@ -77,22 +96,17 @@ class PodTemplate(Struct):
     most_name: str = ""
     existing: int = 0
 
-    def missing(self, *, most: bool) -> int:
-        """Return the number of pods that have to be created."""
-        return max((self.most if most else self.least) - self.existing, 0)
-
 
 class TemplateReader:
     """Reads the pods of Ray objects, with the defaults of LimitRanges. If `raised`, the webhook
     raises the amounts of the container that waits for the head.
     """
 
-    def __init__(self, limits: Iterable[LimitRangeItem], *, raised: bool) -> None:
-        defaults = [limit_range for limit_range in limits if limit_range.type == CONTAINER]
-        self._default, self._default_request = _join_defaults(defaults)
+    def __init__(self, limits: NamespaceLimits, *, raised: bool) -> None:
+        self._limits = limits
         self._raised = raised
-        self._workers: dict[tuple[object, ...], PodAmounts] = {}
-        """Amounts by what they depend on: most groups have the same."""
+        self.work = 0
+        self._recent: deque[tuple[object, PodAmounts]] = deque(maxlen=_RECENT)
 
     def read(self, ray_object: RayObject, *, current: bool = False) -> list[PodTemplate]:
         """Return the pods in the order in which KubeRay creates them: the head, the worker groups,
@@ -105,22 +119,21 @@ class TemplateReader:
             autoscaling = cluster.autoscaling and not current
             templates += [self._worker(group, autoscaling) for group in cluster.groups]
         if job is not None and job.has_submitter_pod:
-            templates.append(self._submitter(job))
+            template = job.submitter
+            added = () if template.given else (_SUBMITTER,)
+            amounts = self._amounts(map_of(at(template.value, "spec")), *added)
+            templates.append(PodTemplate(template if template.given else job.field, "", amounts))
         return templates
 
     def _head(self, cluster: ClusterSpec, job: Job | None) -> PodTemplate:
-        amounts = _pod(cluster.head.pod)
+        added = []
         if cluster.autoscaling:
-            resources = cluster.options / "resources"
-            requests, limits = _AUTOSCALER, _AUTOSCALER
-            if resources.given:
-                requests, limits = (
-                    thousandths((resources / name).value) for name in ("requests", "limits")
-                )
-            amounts.containers.append(ContainerAmounts("autoscaler", {**requests}, {**limits}))
+            resources = at(cluster.field.value, "autoscalerOptions", "resources")
+            added.append(_Container("autoscaler", _AUTOSCALER if resources is None else resources))
         if job is not None and job.mode == SIDECAR:
-            amounts.containers.append(_submitting())
-        return PodTemplate(cluster.head.field, names.HEAD_GROUP, self._complete(amounts))
+            added.append(_SUBMITTER)
+        amounts = self._amounts(cluster.head.pod.map, *added)
+        return PodTemplate(cluster.head.field, names.HEAD_GROUP, amounts)
 
     def _worker(self, group: GroupSpec, autoscaling: bool) -> PodTemplate:  # noqa: FBT001 - of two ways to scale
         scale, hosts = group.scale, max(group.hosts, 0)
@@ -133,11 +146,10 @@ class TemplateReader:
             # KubeRay starts `replicas` pods before the autoscaler changes the number
             most = max(most, scale.desired)
         least = max(least, 0)
-        amounts = self._worker_amounts(group.pod)
         return PodTemplate(
             group.field,
             group.name,
-            amounts=amounts,
+            amounts=self._amounts(group.pod.map, _WAITING),
             hosts=hosts,
             least=least * hosts,
             most=max(least, most) * hosts,
@@ -145,181 +157,135 @@ class TemplateReader:
             most_name=most_name,
         )
 
-    def _worker_amounts(self, spec: Field) -> PodAmounts:
-        key = _key_of(spec.map)
-        try:
-            amounts = self._workers.get(key)
-        except TypeError:  # an amount is a list or a map
-            return self._new_worker(spec)
-        if amounts is None:
-            amounts = self._workers[key] = self._new_worker(spec)
+    def _amounts(self, spec: dict[str, Any], *added: _Container) -> PodAmounts:
+        """Return the amounts of a template to which KubeRay adds containers."""
+        deadline, affinity = spec.get("activeDeadlineSeconds"), spec.get("affinity")
+        named, resources = spec.get("priorityClassName"), spec.get("resources")
+        containers = [*_containers(spec, "containers"), *_containers(spec, "initContainers")]
+        containers += added
+        key = (deadline, affinity, named, resources, containers)
+        for other, amounts in self._recent:
+            if other == key:
+                return amounts
+        self.work += len(containers) * self._limits.size
+        if self.work > WORK_MAX:
+            containers = []
+        completed, requests, limits = self._complete(containers, map_of(resources))
+        amounts = PodAmounts(
+            completed,
+            pod_level=any(map_of(resources).get(kind) for kind in ("requests", "limits")),
+            requests=requests,
+            limits=limits,
+            usage={"pods": 1000, "count/pods": 1000, **self._limits.usage(requests, limits)},
+            priority_class=named if type(named) is str else "",
+            terminating=type(deadline) is int and deadline >= 0,
+            cross_namespace=bool(affinity) and _crosses_namespaces(Field(affinity)),
+        )
+        self._recent.append((key, amounts))
         return amounts
 
-    def _new_worker(self, spec: Field) -> PodAmounts:
-        amounts = _pod(spec)
-        if amounts.containers:
-            amounts.waiting = ContainerAmounts(
-                names.WAIT_FOR_HEAD, {**_WAITING}, {**_WAITING}, init=True
-            )
-            amounts.containers.append(amounts.waiting)
-        return self._complete(amounts)
-
-    def _submitter(self, job: Job) -> PodTemplate:
-        template = job.submitter
-        amounts = _pod(template / "spec")
-        if not template.given:
-            amounts.containers.append(_submitting())
-        return PodTemplate(template if template.given else job.field, "", self._complete(amounts))
-
-    def _complete(self, pod: PodAmounts) -> PodAmounts:
-        """Add the defaults of the API server, then those of LimitRanges, and the sums of the pod.
+    def _complete(
+        self, containers: list[_Container], resources: dict[str, Any]
+    ) -> tuple[list[ContainerAmounts], Thousandths, Thousandths]:
+        """Return the amounts of containers, and the requests and limits of the pod: with the
+        defaults of the API server, then those of LimitRanges.
 
         https://github.com/kubernetes/kubernetes/blob/v1.36.0/pkg/apis/core/v1/defaults.go
         (`SetDefaults_Pod`)
         https://github.com/kubernetes/kubernetes/blob/v1.36.0/plugin/pkg/admission/limitranger/admission.go
         """
-        for container in pod.containers:
-            container.requests = {**container.limits, **container.requests}
-        if pod.pod_level:
-            summed = _aggregate_amounts(pod.containers, requests=True)
-            pod.requests = {**pod.limits, **_of_pod(summed), **pod.requests}
-        default, default_request = self._default, self._default_request
-        for container in pod.containers if default or default_request else ():
+        default, default_request = self._limits.default, self._limits.default_request
+        completed = []
+        for name, value, init, lasting in containers:
+            requests, limits = self._read(value)
+            requests = limits if requests is limits else {**limits, **requests}
+            completed.append(ContainerAmounts(str(name)[:40], requests, limits, init, lasting))
+        requests, limits = self._read(resources) if resources else ({}, {})
+        if resources:
+            summed, _ = _aggregate_amounts(completed)
+            of_pod: Thousandths = {name: summed[name] for name in (_CPU, _MEMORY) if name in summed}
+            requests = {**limits, **of_pod, **requests} if requests or limits else {}
+        for container in completed if default_request else ():
             container.limits = {**default, **container.limits}
             container.requests = {**default_request, **container.requests}
-        if self._raised and pod.waiting is not None:
-            _raise(pod.waiting, pod.containers[0].requests)
-        pod.requests = {**_aggregate_amounts(pod.containers, requests=True), **pod.requests}
-        pod.limits = {**_aggregate_amounts(pod.containers, requests=False), **pod.limits}
-        return pod
+        if self._raised and containers and containers[-1] is _WAITING:
+            _raise(completed[-1], completed[0].requests)
+        summed, summed_limits = _aggregate_amounts(completed)
+        return completed, {**summed, **requests}, {**summed_limits, **limits}
+
+    def _read(self, resources: Any) -> tuple[Thousandths, Thousandths]:  # noqa: ANN401 - JSON
+        """Return requests and limits of the resources that the namespace limits."""
+        if type(resources) is tuple:
+            return resources
+        resources = map_of(resources)
+        requests, limits = resources.get("requests"), resources.get("limits")
+        named = thousandths(requests, self._limits.resources)
+        return named, named if requests == limits else thousandths(limits, self._limits.resources)
 
 
-def _submitting() -> ContainerAmounts:
-    return ContainerAmounts("ray-job-submitter", {**_SUBMITTER_REQUESTS}, {**_SUBMITTER_LIMITS})
-
-
-def _pod(spec: Field) -> PodAmounts:
-    """Return the amounts of a template."""
-    resources = spec / "resources"
-    deadline = (spec / "activeDeadlineSeconds").number
-    return PodAmounts(
-        containers=[*_containers(spec.map, "containers"), *_containers(spec.map, "initContainers")],
-        pod_level=bool((resources / "requests").size or (resources / "limits").size),
-        requests=thousandths((resources / "requests").value),
-        limits=thousandths((resources / "limits").value),
-        priority_class=(spec / "priorityClassName").text,
-        terminating=deadline is not None and deadline >= 0,
-        cross_namespace=_crosses_namespaces((spec / "affinity").map),
-    )
-
-
-def _key_of(spec: dict[str, Any]) -> tuple[object, ...]:
-    """Return the values of a template on which its amounts depend."""
-    key: list[object] = [
-        spec.get("priorityClassName"),
-        spec.get("activeDeadlineSeconds"),
-        "affinity" in spec and _crosses_namespaces(map_of(spec["affinity"])),
-        *_list_amounts(spec),
-    ]
-    for name in ("containers", "initContainers"):
-        listed = spec.get(name)
-        key.append(name)
-        for entry in listed if type(listed) is list else ():
-            if type(entry) is dict:
-                key += (entry.get("name"), entry.get("restartPolicy"), *_list_amounts(entry))
-    return tuple(key)
-
-
-def _list_amounts(holder: dict[str, Any]) -> list[object]:
-    resources = holder.get("resources")
-    if type(resources) is not dict:
-        return []
-    limits, requests = map_of(resources.get("limits")), map_of(resources.get("requests"))
-    return [*limits.items(), None, *requests.items()]
-
-
-def _containers(spec: dict[str, Any], name: str) -> Iterator[ContainerAmounts]:
-    listed = spec.get(name)
-    init = name == "initContainers"
+def _containers(spec: dict[str, Any], name: str) -> Iterator[_Container]:
+    listed, init = spec.get(name), name == "initContainers"
     for entry in listed if type(listed) is list else ():
         if type(entry) is dict:
-            resources = map_of(entry.get("resources"))
-            requests = thousandths(resources.get("requests"))
-            limits = thousandths(resources.get("limits"))
-            is_sidecar = init and entry.get("restartPolicy") == ALWAYS
-            yield ContainerAmounts(
-                str(entry.get("name")), requests, limits=limits, init=init, lasting=is_sidecar
-            )
+            lasting = init and entry.get("restartPolicy") == ALWAYS
+            yield _Container(entry.get("name"), entry.get("resources"), init, lasting)
 
 
-def _crosses_namespaces(affinity: dict[str, Any]) -> bool:
+def _crosses_namespaces(affinity: Field) -> bool:
     """Return whether a term of the affinity between pods names namespaces.
 
     https://github.com/kubernetes/kubernetes/blob/v1.36.0/pkg/quota/v1/evaluator/core/pods.go
     (`usesCrossNamespacePodAffinity`)
     """
-    root = Field(affinity)
-    for kind in ("podAffinity", "podAntiAffinity") if affinity else ():
-        required, preferred = (
-            (root / kind / f"{when}DuringSchedulingIgnoredDuringExecution").entries()
-            for when in ("required", "preferred")
-        )
-        for term in (
-            *required,
-            *(weighted_term / "podAffinityTerm" for weighted_term in preferred),
-        ):
-            if (term / "namespaces").size or (term / "namespaceSelector").given:
-                return True
+    during = "DuringSchedulingIgnoredDuringExecution"
+    for kind in ("podAffinity", "podAntiAffinity"):
+        terms = [*(affinity / kind / f"required{during}").entries()]
+        preferred = (affinity / kind / f"preferred{during}").entries()
+        terms += [weighted_term / "podAffinityTerm" for weighted_term in preferred]
+        if any((term / "namespaces").size or (term / "namespaceSelector").given for term in terms):
+            return True
     return False
-
-
-def _join_defaults(limits: Iterable[LimitRangeItem]) -> tuple[Thousandths, Thousandths]:
-    """Return the default limits and requests of several LimitRanges: the first has precedence."""
-    default: Thousandths = {}
-    default_request: Thousandths = {}
-    for item in limits:
-        default = {**item.default, **default}
-        default_request = {**item.default_request, **default_request}
-    return default, default_request
 
 
 def _raise(waiting: ContainerAmounts, ray: Thousandths) -> None:
     """Raise the amounts of a container to what Ray's container requests, up to a maximum."""
-    for name, most in _WAITING_MOST.items():
-        amount = min(ray.get(name, 0), most)
-        if amount > waiting.requests[name] == waiting.limits[name]:
-            waiting.requests[name] = waiting.limits[name] = amount
+    raised = {
+        name: amount
+        for name, most in _WAITING_MOST.items()
+        if (amount := min(ray.get(name, 0), most)) > waiting.requests[name] == waiting.limits[name]
+    }
+    waiting.requests, waiting.limits = waiting.requests | raised, waiting.limits | raised
 
 
-def _of_pod(amounts: Thousandths) -> Thousandths:
-    """Return the amounts that a pod may have beside those of its containers."""
-    return {name: amount for name, amount in amounts.items() if name in (_CPU, _MEMORY)}
-
-
-def _aggregate_amounts(containers: list[ContainerAmounts], *, requests: bool) -> Thousandths:
-    """Return the amounts of a pod: those of its containers together, or of an init container with
-    those before it that keep running, if these are more.
+def _aggregate_amounts(containers: list[ContainerAmounts]) -> tuple[Thousandths, Thousandths]:
+    """Return the requests and limits of a pod: those of its containers together, or of an init
+    container with those before it that keep running, if these are more.
 
     https://github.com/kubernetes/kubernetes/blob/v1.36.0/staging/src/k8s.io/component-helpers/resource/helpers.go
     (`AggregateContainerRequests`)
     """
+    requests = _aggregate(containers, limits=False)
+    for container in containers:
+        if container.requests != container.limits:
+            return requests, _aggregate(containers, limits=True)
+    return requests, requests
+
+
+def _aggregate(containers: list[ContainerAmounts], *, limits: bool) -> Thousandths:
     total: Thousandths = {}
     sidecar_amounts: Thousandths = {}
     peak: Thousandths = {}
     for container in containers:
-        amounts = container.requests if requests else container.limits
-        if not container.init:
-            _add(total, amounts)
-            continue
-        if container.lasting:
-            _add(total, amounts)
-            _add(sidecar_amounts, amounts)
+        amounts = container.limits if limits else container.requests
         for name, amount in amounts.items():
-            together = sidecar_amounts.get(name, 0) + (0 if container.lasting else amount)
-            peak[name] = max(peak.get(name, together), together)
-    return {name: max(peak.get(name, 0), total.get(name, 0)) for name in {**total, **peak}}
-
-
-def _add(total: Thousandths, amounts: Thousandths) -> None:
-    for name, amount in amounts.items():
-        total[name] = total.get(name, 0) + amount
+            if container.lasting or not container.init:
+                total[name] = total.get(name, 0) + amount
+            if container.lasting:
+                sidecar_amounts[name] = sidecar_amounts.get(name, 0) + amount
+                peak[name] = max(peak.get(name, 0), sidecar_amounts[name])
+            elif container.init:
+                peak[name] = max(peak.get(name, 0), sidecar_amounts.get(name, 0) + amount)
+    for name, amount in peak.items():
+        if amount >= total.get(name, 0):
+            total[name] = amount
+    return total

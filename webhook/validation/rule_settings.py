@@ -75,6 +75,21 @@ class Namespaces(Protocol):
         """Return the number of pods of a group; that of the head is `headgroup`."""
 
 
+class FixedNamespaces(Struct, frozen=True):
+    """The limits of namespaces that were read once, and the numbers of pods by namespace,
+    RayCluster and group.
+    """
+
+    by_name: Mapping[str, NamespaceLimits]
+    numbers: Mapping[tuple[str, str, str], int] = field(default_factory=dict)
+
+    def limits(self, namespace: str) -> NamespaceLimits | None:
+        return self.by_name.get(namespace)
+
+    def pods(self, namespace: str, cluster: str, group: str) -> int:
+        return self.numbers.get((namespace, cluster, group), 0)
+
+
 class RuleSettings(Struct, frozen=True):
     """Enforcement actions by rule id and operator feature gates by name, each only if it differs
     from its default.

@@ -15,7 +15,7 @@ from webhook.validation.crd import NEWEST
 from webhook.validation.decoding import count_fits
 from webhook.validation.field import Field, at
 from webhook.validation.finding import DENY, OFF, WARN, Finding, KubeRay
-from webhook.validation.growth import Growth, read_growth
+from webhook.validation.growth import Growth, read_growth, read_limits
 from webhook.validation.ray_object import RayObject, read_ray_object
 from webhook.validation.rule_settings import DEFAULTS, GATES, RuleSettings
 from webhook.validation.rules import (
@@ -133,11 +133,9 @@ def check_update(
     if moved and all(map(count_fits, counts)):
         pairs = [*zip(replicas_of(kind, old), counts, strict=False)] if scaled else []
         fewer = any(_fewer(*pair) for pair in pairs)
-        has_growth = settings.namespaces is not None and any(
-            _fewer(*reversed(pair)) for pair in pairs
-        )
+        has_growth = any(_fewer(*reversed(pair)) for pair in pairs)
         findings = _left_behind(kind, old, new, settings) if fewer else []
-        if has_growth:
+        if has_growth and read_limits(new, settings) is not None:
             findings = _sort_findings([*findings, *forecast(kind, new, settings)])
         return findings
     old_object, new_object = (read_ray_object(kind, value, settings) for value in (old, new))

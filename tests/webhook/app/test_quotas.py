@@ -89,3 +89,14 @@ async def test_a_namespace_stores_a_bounded_number_of_amounts() -> None:
         for watch in quotas.watches:
             await watch.list()
         assert quotas.limits("third") is None
+
+
+async def test_a_namespace_whose_list_is_missing_leaves_out_no_other_one() -> None:
+    async with FakeApi().serving() as api, Api(plain(api)) as client:
+        api.put(QUOTAS, quota(1))
+        quotas = NamespaceQuotas(client, ["default", "other"], ClusterIndex(), Membership())
+        for watch in quotas.watches[:2]:
+            assert quotas.limits("default") is None
+            await watch.list()
+        assert quotas.limits("default") is not None
+        assert quotas.limits("other") is None

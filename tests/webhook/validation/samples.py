@@ -11,10 +11,9 @@ from msgspec import Struct, field, json
 
 from tests.harness.ray_objects import Built, Json, a_cluster, a_cron_job, a_job, a_service
 from webhook.api.namespace_limits import read_namespaces
-from webhook.cli.file_checks import FileLimits
 from webhook.manifest.yaml_values import DuplicateKey
 from webhook.validation.finding import Finding
-from webhook.validation.rule_settings import RuleSettings
+from webhook.validation.rule_settings import FixedNamespaces, RuleSettings
 from webhook.validation.ruleset import check, check_file, check_update
 
 FOLDER = Path(__file__).parent / "examples"
@@ -49,7 +48,7 @@ class Sample(Struct, forbid_unknown_fields=True):
             no_domains=self.no_domains,
             node_labels=self.node_labels,
             kuberay=self.kuberay,
-            namespaces=FileLimits(read_namespaces(self.namespace)),
+            namespaces=FixedNamespaces(read_namespaces(self.namespace)),
         )
 
     def findings(self, overlay: Json) -> list[Finding]:

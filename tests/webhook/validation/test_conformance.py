@@ -8,8 +8,7 @@ import yaml
 
 from tests.webhook.validation.conformance import WITHOUT_CASES, findings, suite
 from webhook.api.namespace_limits import read_namespaces
-from webhook.cli.file_checks import FileLimits
-from webhook.validation.rule_settings import RuleSettings, parse_kuberay
+from webhook.validation.rule_settings import FixedNamespaces, RuleSettings, parse_kuberay
 from webhook.validation.rules import RULES
 from webhook.validation.ruleset import check, check_file, check_update
 
@@ -45,7 +44,7 @@ def test_a_case_has_the_findings_that_it_expects(case: Case) -> None:
         pod_groups=case.get("podGroups"),
         no_domains=case.get("noComputeDomains", ""),
         node_labels=frozenset(case["nodeLabels"]) if "nodeLabels" in case else None,
-        namespaces=FileLimits(read_namespaces(case.get("namespace", []))),
+        namespaces=FixedNamespaces(read_namespaces(case.get("namespace", []))),
         kuberay=parse_kuberay(case.get("kuberay", "")),
     )
     if "old" in case:
