@@ -268,7 +268,7 @@ def _unknown_release(release: KubeRay | None) -> Iterator[str]:
     major, newest = NEWEST
     if release is not None and not (major, 1) <= release <= NEWEST:
         releases = ", ".join(f"{major}.{minor}" for minor in range(1, newest + 1))
-        yield (f"the rules do not know KubeRay {release[0]}.{release[1]}: write one of {releases}")
+        yield (f"there are no rules for KubeRay {release[0]}.{release[1]}: write one of {releases}")
 
 
 def _near(name: str, known: Iterable[str]) -> str:

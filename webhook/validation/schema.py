@@ -43,6 +43,7 @@ _DATE: Final = re.compile(
     re.ASCII,
 )
 _SHOWN: Final = 40
+_YAML_TEXTS: Final = ("serveConfigV2", "runtimeEnvYAML")
 _KINDS: Final = {dict: "a map", list: "a list"}
 _MISSPELT: Final = 0.85
 """The minimum similarity by difflib's ratio, where 1 is the same word: `workerGroupSpec` has 0.97,
@@ -130,19 +131,24 @@ def field_unknown(ray_object: RayObject) -> Iterator[Fault]:
         if part_fields is None:
             continue
         for key in (field_name for field_name in holder.map if field_name not in part_fields):
-            near = misspelt(key, part_fields)
-            place = "" if near else _find_place(schema, root, holder, key)
-            close_keys = [near] if near else get_close_matches(key[:64], part_fields, n=1)
-            hint = "remove it, or look where it belongs"
-            if place:
-                hint = f"write it in {place}"
-            elif close_keys:
-                hint = f"did you mean {close_keys[0]}?"
             newest = schema_of(None)
             later = _part_at(newest, newest.roots.get(_version(ray_object)), holder.tokens)
             newer = later is not None and later.below(key) is not None
-            doubtful = newer or not misspelt(key, part_fields)
-            yield Fault(holder / key, f"no such field: {hint}", NOT_SUPPORTED, doubtful=doubtful)
+            near = misspelt(key, part_fields)
+            values = (holder / key).map
+            if newer:
+                hint = "a later KubeRay has it"
+            elif values and not near and values.keys() <= part_fields.keys():
+                hint = "move its fields one level up"
+            elif not near and (place := _find_place(schema, root, holder, key)):
+                hint = f"write it in {place}"
+            elif close_keys := [near] if near else get_close_matches(key[:64], part_fields, n=1):
+                hint = f"did you mean {close_keys[0]}?"
+            else:
+                hint = "remove it, or look where it belongs"
+            message = f"no such field: {hint}"
+            doubtful = newer or not near
+            yield Fault(holder / key, message, NOT_SUPPORTED, doubtful=doubtful)
 
 
 _DEPTH: Final = 3
@@ -293,7 +299,8 @@ def _faults(field: Field, part: Part) -> Iterator[Fault]:
     value = field.value
     if part.fields is not None or part.map is not None:
         if type(value) is not dict:
-            yield _type(field, "a map")
+            named = "name" in (part.fields or ()) and is_dns_subdomain(field.text)
+            yield _type(field, f"a map{f', as in name: {value[:_SHOWN]}' if named else ''}")
             return
         for name in part.required:
             if not (field / name).given and name not in part.defaulted:
@@ -371,6 +378,8 @@ def _type(field: Field, wanted: str, kind: str = "") -> Fault:
     if parse_quoted_scalar(value, kind) is not None:
         message = f'"{shorten(value, _SHOWN)}" is a string: remove the quotes'
         return Fault(field, message, TYPE_INVALID)
+    if isinstance(value, dict) and field.token in _YAML_TEXTS:
+        return Fault(field, "a map: write '|' after the colon, which makes it text", TYPE_INVALID)
     if isinstance(value, dict | list):
         return Fault(field, f"{_KINDS[type(value)]}: write {wanted}", TYPE_INVALID)
     if wanted == _WANTED["string"] and value is not None:

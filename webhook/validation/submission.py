@@ -27,6 +27,7 @@ _KUBERAY: Final = frozenset({
 https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/rayjob_controller.go
 """
 _SCRIPT: Final = "put the command in a script in the image, and write bash SCRIPT"
+_COMMANDS: Final = {"$(": "$(...)", "`": "`...`"}
 _ENDS: Final = (";", "&", "&&", "||", "|", "|&", ";;")
 
 
@@ -35,11 +36,11 @@ def job_entrypoint_in_shell(job: Job) -> Iterator[Fault]:
 
     The submitter's shell reads the entrypoint as the end of its own command `ray job submit`. What
     follows `&&`, `||`, `;`, `|`, `&` or a line end runs in the submitter, without GPUs and without
-    Ray; a redirection is that of the submitter; variables and `$(...)` have the submitter's values,
-    which are usually empty; and `#`, `(` or an operator at the end is a syntax error. One argument
-    of `bash -c` in quotes reaches Ray as it is. Ray before its use of `shlex.join` puts the
-    arguments into double quotes once more, so a command with `$` needs a script. HTTPMode has no
-    shell.
+    Ray, as do `$(...)` and backticks; a redirection is that of the submitter; variables have the
+    submitter's values, which are usually empty; and `#`, `(` or an operator at the end is a syntax
+    error. One argument of `bash -c` in quotes reaches Ray as it is. Ray before its use of
+    `shlex.join` puts the arguments into double quotes once more, so a command with `$` needs a
+    script. HTTPMode has no shell.
 
     https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/common/job.go
     (`BuildJobSubmitCommand`)
@@ -77,9 +78,8 @@ def job_runtime_env_in_shell(job: Job) -> Iterator[Fault]:
         marks = (mark for string in texts for mark in read_expansions(string))
         mark = next((mark for mark in marks if not _is_same(mark, present)), None)
         if mark is not None:
-            problem = f"{mark.text[:40]} is the submitter's, usually empty"
-            advice = "use HTTPMode, or env in the pods"
-            yield Fault(field, f"{problem}: {advice}", since=_SINCE)
+            message = f"{_problem_of(mark)}: use HTTPMode, or env in the pods"
+            yield Fault(field, message, since=_SINCE)
 
 
 def _present(job: Job) -> frozenset[str] | None:
@@ -141,9 +141,15 @@ def _operator(text: str, marks: list[Mark]) -> str:
 def _expansion(marks: list[Mark]) -> str:
     for mark in marks:
         if mark.kind == "expansion":
-            problem = f"{mark.text[:30]} is the submitter's, usually empty"
-            return f"{problem}: {_SCRIPT}"
+            return f"{_problem_of(mark)}: {_SCRIPT}"
     return ""
+
+
+def _problem_of(mark: Mark) -> str:
+    """Return the problem of a variable or a command that the submitter's shell replaces."""
+    if mark.text in _COMMANDS:
+        return f"{_COMMANDS[mark.text]} runs in the submitter"
+    return f"{mark.text[:30]} is the submitter's, usually empty"
 
 
 def _remedy(text: str) -> str:

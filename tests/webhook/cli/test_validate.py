@@ -596,7 +596,7 @@ def test_levels_are_those_of_the_settings_file_of_a_repository(
     ("devices: {GPU: [a/b]}", "device GPU exists: use another name; `ray-webhook settings"),
     ("profiles: {fabric: {A: 1}}", "$.profiles"),
     ("validations: {levels: {}}", "there is no section 'validations'; known are "),
-    ("validation: {kuberay: '9.9'}", "the rules do not know KubeRay 9.9"),
+    ("validation: {kuberay: '9.9'}", "there are no rules for KubeRay 9.9"),
     ("validation: {kuberay: new}", "validation.kuberay is 'new': write a release such as 1.6"),
 ])  # fmt: skip
 def test_a_wrong_settings_file_is_refused(
@@ -615,7 +615,7 @@ def test_the_settings_file_of_a_repository_has_the_settings_of_all_processes() -
 @pytest.mark.parametrize("release", ["9.9", "1.0", "2.1"])
 def test_a_release_without_rules_is_refused_with_the_others(release: str, run: Run) -> None:
     status, _, err = run("validate", "--kuberay", release, "-f", "examples/gpu-2x8.yaml")
-    said = f"the rules do not know KubeRay {release}: write one of 1.1, 1.2, 1.3, 1.4, 1.5, "
+    said = f"there are no rules for KubeRay {release}: write one of 1.1, 1.2, 1.3, 1.4, 1.5, "
     assert (status, said in err) == (2, True)
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.harness.ray_objects import Built, Json, a_cluster, a_job
+from tests.harness.ray_objects import Built, Json, a_cluster, a_job, a_service
 from webhook.validation.finding import DENY, WARN
 from webhook.validation.rule_settings import RuleSettings
 from webhook.validation.ruleset import check_file
@@ -226,6 +226,39 @@ def test_rules_about_other_fields_are_applied_beside_a_value_that_is_reported() 
 def test_a_value_of_another_type_is_named_with_what_to_write(spec: Json, text: str) -> None:
     (finding,) = check_file("RayCluster", a_cluster().spec(**spec).build())
     assert finding.message == text
+
+
+def test_a_pasted_part_with_its_own_spec_is_to_be_unpacked() -> None:
+    job = a_job().build()
+    job["spec"]["rayClusterSpec"] = {"spec": job["spec"]["rayClusterSpec"]}
+    messages = {each.path: each.message for each in check_file("RayJob", job)}
+    hint = "no such field: move its fields one level up"
+    assert messages["spec.rayClusterSpec.spec"] == hint
+
+
+def test_a_field_of_a_later_release_is_not_to_be_searched_elsewhere() -> None:
+    value = a_cluster().spec(autoscalerOptions={"version": "v2"}, enableInTreeAutoscaling=True)
+    old = RuleSettings(kuberay=(1, 3))
+    (finding,) = check_file("RayCluster", value.build(), old)
+    assert (finding.rule, finding.message) == (
+        "field-unknown",
+        "no such field: a later KubeRay has it",
+    )
+
+
+def test_a_map_in_place_of_yaml_in_a_text_is_told_the_sign_for_a_text() -> None:
+    service = a_service().build()
+    service["spec"]["serveConfigV2"] = {"applications": []}
+    messages = [finding.message for finding in check_file("RayService", service)]
+    assert messages == ["a map: write '|' after the colon, which makes it text"]
+
+
+def test_a_name_in_place_of_a_map_is_shown_as_a_map() -> None:
+    value = a_cluster().group().build()
+    spec = value["spec"]["workerGroupSpecs"][0]["template"]["spec"]
+    spec["imagePullSecrets"] = ["regcred"]
+    (finding,) = check_file("RayCluster", value)
+    assert finding.message == "'regcred': write a map, as in name: regcred"
 
 
 @pytest.mark.parametrize(("field", "place"), [

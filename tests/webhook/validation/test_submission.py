@@ -42,8 +42,8 @@ def said(job: JobBuilder) -> str:
     ("python t.py --say don't", "is not closed"),
     ("python t.py $BUCKET", "$BUCKET is the submitter's"),
     ("python t.py ${BUCKET:-b}", "${BUCKET:-b} is the submitter's"),
-    ("python t.py $(date; id)", "$( is the submitter's"),
-    ("python t.py `date`", "` is the submitter's"),
+    ("python t.py $(date; id)", "$(...) runs in the submitter"),
+    ("python t.py `date`", "`...` runs in the submitter"),
     ('bash -c "python t.py $BUCKET"', "$BUCKET is the submitter's"),
     ('cd /app && python t.py "$BUCKET"', "python t.py"),
 ])  # fmt: skip
