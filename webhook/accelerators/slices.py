@@ -3,9 +3,8 @@ that the hosts of a replica form, from any notation in a template.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
-from functools import lru_cache
 from itertools import product
 from math import prod
 from typing import Final, NamedTuple
@@ -65,12 +64,19 @@ LISTED: Final[dict[str, frozenset[tuple[int, ...]]]] = {
 }
 """The topologies of each generation that Ray lists."""
 
+_SIZES: Final = {
+    "x".join(map(str, sizes)): sizes for topologies in LISTED.values() for sizes in topologies
+}
+"""The sizes of these topologies by their text."""
 
-@lru_cache(maxsize=256)
+
 def parse_topology(text: str) -> tuple[int, ...]:
     """Return the sizes of a topology such as `4x4` or `2x2x2`. Raises TopologyError if it is
     invalid.
     """
+    sizes = _SIZES.get(text)
+    if sizes is not None:
+        return sizes
     if not _TOPOLOGY.fullmatch(text):
         msg = (
             f"{text!r} is not a TPU topology: write two or three positive numbers joined by x, "
@@ -112,11 +118,20 @@ def chips_of(text: str) -> int:
         return 0
 
 
-@lru_cache(maxsize=256)
-def list_topologies(generation: Generation | None, chips: int) -> tuple[str, ...]:
+def list_topologies(generation: Generation | None, chips: int) -> Sequence[str]:
     """Return the listed topologies of a generation with so many chips."""
-    topologies = LISTED.get(generation.name, frozenset()) if generation else frozenset()
-    return tuple("x".join(map(str, sizes)) for sizes in sorted(topologies) if prod(sizes) == chips)
+    return _BY_CHIPS[generation.name].get(chips, ()) if generation else ()
+
+
+def _group_by_chips(topologies: frozenset[tuple[int, ...]]) -> Mapping[int, Sequence[str]]:
+    topologies_by_chips: dict[int, list[str]] = {}
+    for sizes in sorted(topologies):
+        topologies_by_chips.setdefault(prod(sizes), []).append("x".join(map(str, sizes)))
+    return topologies_by_chips
+
+
+_BY_CHIPS: Final = {name: _group_by_chips(topologies) for name, topologies in LISTED.items()}
+"""The listed topologies of each generation by their chips."""
 
 
 def advice(generation: Generation | None, chips: int, otherwise: str) -> str:

@@ -4,7 +4,6 @@ import logging
 import os
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
-from functools import lru_cache
 from textwrap import indent
 from time import time
 from traceback import format_exception
@@ -154,17 +153,8 @@ def follow_logs(log: Log) -> None:
 
 def timestamp(seconds: float) -> str:
     """Return a time since the epoch in UTC, to the millisecond."""
-    return _millisecond(int(seconds * 1000))
-
-
-@lru_cache(maxsize=1)
-def _millisecond(milliseconds: int) -> str:
-    return f"{_second(milliseconds // 1000)}.{milliseconds % 1000:03d}Z"
-
-
-@lru_cache(maxsize=1)
-def _second(seconds: int) -> str:
-    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S")
+    utc_time = datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds")
+    return f"{utc_time.removesuffix('+00:00')}Z"
 
 
 Format = Literal["auto", "json", "text"]

@@ -26,10 +26,10 @@ from webhook.objects.live_objects import (
 )
 from webhook.objects.readiness import ReadinessHistory, failing_since
 from webhook.objects.transforms import (
+    PodParts,
     compact_job,
     compact_node,
     compact_object,
-    compact_pod,
     compact_service,
 )
 
@@ -200,7 +200,9 @@ class ObjectCache:
             _namespace, lambda cluster: self._mark([cluster.metadata.uid or ""])
         )
         self.pods: Table[LivePod] = Table(
-            lambda pod: (owner_of(pod),), lambda pod: self._mark([owner_of(pod)]), compact_pod
+            lambda pod: (owner_of(pod),),
+            lambda pod: self._mark([owner_of(pod)]),
+            PodParts().compact_pod,
         )
         self.pod_groups: Table[LivePodGroup] = Table(_place, lambda each: self._touch(_place(each)))
         self.ray_jobs: Table[LiveJob] = Table(

@@ -38,39 +38,73 @@ _PART_SIZE: Final = 6
 """Bytes of a part in memory, with its key, to those of its JSON text."""
 
 _encode: Final = msgspec.json.Encoder().encode
-_parts: Final[TenantCache[tuple[str, bytes], Any]] = TenantCache(32 * 1024 * 1024)
-"""Parts of pods; pods with other parts share less memory."""
+_PARTS_BYTES_MAX: Final = 32 * 1024 * 1024
+"""Bytes of all parts; pods with other parts share less memory."""
 
 
-def compact_pod(pod: LivePod) -> LivePod:
-    """Return an equal pod that takes less memory."""
-    meta, spec, status = pod.metadata, pod.spec, pod.status
-    share = partial(_share, meta.namespace or "")
-    return replace(
-        pod,
-        metadata=replace(
-            meta,
-            labels=_strings(meta.labels),
-            namespace=meta.namespace and intern(meta.namespace),
-            generate_name=meta.generate_name and intern(meta.generate_name),
-            creation_timestamp=meta.creation_timestamp and intern(meta.creation_timestamp),
-            owner_references=share(meta.owner_references),
-        ),
-        spec=replace(
-            spec,
-            containers=_containers(meta.namespace or "", spec.containers),
-            init_containers=_containers(meta.namespace or "", spec.init_containers),
-            node_selector=share(spec.node_selector),
-            affinity=share(spec.affinity),
-            volumes=share(spec.volumes),
-        ),
-        status=replace(
-            status,
-            conditions=_conditions(status.conditions),
-            container_statuses=_cut(status.container_statuses),
-            init_container_statuses=_cut(status.init_container_statuses),
-        ),
-    )
+class PodParts:
+    """The parts of stored pods, by namespace."""
+
+    def __init__(self) -> None:
+        self._parts: TenantCache[tuple[str, bytes], Any] = TenantCache(_PARTS_BYTES_MAX)
+
+    def compact_pod(self, pod: LivePod) -> LivePod:
+        """Return an equal pod that takes less memory."""
+        meta, spec, status = pod.metadata, pod.spec, pod.status
+        share = partial(self._share, meta.namespace or "")
+        return replace(
+            pod,
+            metadata=replace(
+                meta,
+                labels=_strings(meta.labels),
+                namespace=meta.namespace and intern(meta.namespace),
+                generate_name=meta.generate_name and intern(meta.generate_name),
+                creation_timestamp=meta.creation_timestamp and intern(meta.creation_timestamp),
+                owner_references=share(meta.owner_references),
+            ),
+            spec=replace(
+                spec,
+                containers=self._containers(meta.namespace or "", spec.containers),
+                init_containers=self._containers(meta.namespace or "", spec.init_containers),
+                node_selector=share(spec.node_selector),
+                affinity=share(spec.affinity),
+                volumes=share(spec.volumes),
+            ),
+            status=replace(
+                status,
+                conditions=_conditions(status.conditions),
+                container_statuses=_cut(status.container_statuses),
+                init_container_statuses=_cut(status.init_container_statuses),
+            ),
+        )
+
+    def _containers(
+        self, namespace: str, values: Iterable[LiveContainer] | None
+    ) -> tuple[LiveContainer, ...] | None:
+        if values is None:
+            return None
+        containers = []
+        for container in values:
+            shell = self._share(namespace, replace(container, env=None))
+            env = (
+                None
+                if container.env is None
+                else tuple(self._share(namespace, entry) for entry in container.env)
+            )
+            containers.append(replace(shell, env=env))
+        return tuple(containers)
+
+    def _share(self, namespace: str, value: T) -> T:
+        """Return the object of an equal value in the namespace, if there is one."""
+        if value is None:
+            return value
+        encoded = _encode(value)
+        key = type(value).__name__, encoded  # no types, which the garbage collector would traverse
+        shared: T | None = self._parts.get(namespace, key)
+        if shared is None:
+            self._parts.put(namespace, key, value, _PART_SIZE * len(encoded))
+            return value
+        return shared
 
 
 def compact_node(node: LiveNode) -> LiveNode:
@@ -125,36 +159,6 @@ def _cut_applications(status: ServeStatus) -> ServeStatus:
             for name, application in statuses.items()
         },
     )
-
-
-def _share(namespace: str, value: T) -> T:
-    """Return the object of an equal value in the namespace, if there is one."""
-    if value is None:
-        return value
-    encoded = _encode(value)
-    key = type(value).__name__, encoded  # no types, which the garbage collector would traverse
-    shared: T | None = _parts.get(namespace, key)
-    if shared is None:
-        _parts.put(namespace, key, value, _PART_SIZE * len(encoded))
-        return value
-    return shared
-
-
-def _containers(
-    namespace: str, values: Iterable[LiveContainer] | None
-) -> tuple[LiveContainer, ...] | None:
-    if values is None:
-        return None
-    containers = []
-    for container in values:
-        shell = _share(namespace, replace(container, env=None))
-        env = (
-            None
-            if container.env is None
-            else tuple(_share(namespace, entry) for entry in container.env)
-        )
-        containers.append(replace(shell, env=env))
-    return tuple(containers)
 
 
 def _cut(values: tuple[ContainerStatus, ...] | None) -> tuple[ContainerStatus, ...] | None:

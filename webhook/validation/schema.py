@@ -10,7 +10,6 @@ import json
 import re
 from collections.abc import Iterable, Iterator
 from difflib import get_close_matches
-from functools import lru_cache
 from typing import Any, Final
 
 from webhook.api import names
@@ -368,7 +367,6 @@ def _limits(field: Field, part: Part) -> Iterator[Fault]:
         yield Fault(field, f"{shorten(value, _SHOWN)!r} is not of the form {part.pattern[:_SHOWN]}")
 
 
-@lru_cache(maxsize=64)
 def _pattern(text: str) -> re.Pattern[str]:
     return re.compile(text.removesuffix("$") + r"\Z" if text.endswith("$") else text, re.ASCII)
 

@@ -84,4 +84,4 @@ def test_a_topology_that_cannot_be_read_has_no_chips() -> None:
 def test_a_number_of_chips_may_have_one_topology_or_several(
     accelerator: str, chips: int, listed: tuple[str, ...]
 ) -> None:
-    assert list_topologies(generation_of(accelerator), chips) == listed
+    assert tuple(list_topologies(generation_of(accelerator), chips)) == listed

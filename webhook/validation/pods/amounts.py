@@ -1,8 +1,8 @@
 """Checks of container resources: names, quantities, limits, huge pages and claims."""
 
+import re
 from collections.abc import Iterator
 from decimal import ROUND_CEILING, Decimal
-from functools import lru_cache
 from typing import Final
 
 from webhook.api.formats import is_dns_label, is_qualified_name
@@ -19,7 +19,11 @@ _DEVICES: Final = {"gpu": "nvidia.com/gpu", "tpu": "google.com/tpu"}
 _COMPUTE: Final = frozenset(("cpu", "memory"))
 _KINDS: Final = ("limits", "requests")
 _PAGES: Final = "hugepages-"
-_SHORT: Final = 64
+_PATTERNS: Final = {
+    **dict.fromkeys(_STANDARD, re.compile(r"[0-9]{1,15}(?:m|[KMGT]i?)?", re.ASCII)),
+    **dict.fromkeys(_DEVICES.values(), re.compile(r"[0-9]{1,15}", re.ASCII)),
+}
+"""By resource, the amounts that most containers have, and that need no arithmetic."""
 _MILLI: Final = Decimal("0.001")
 
 
@@ -31,7 +35,7 @@ def amounts(listed: Field, _: InspectedPod) -> Iterator[Fault]:
     for name, value in listed.map.items() if limits != listed.value else ():
         if type(value) not in (str, int, float) or limits.get(name) == value:
             continue
-        if problem := _problem(name, value):
+        if not _is_plain(name, value) and (problem := _problem(name, value)):
             yield Fault(listed.key(name), problem)
 
 
@@ -57,14 +61,14 @@ def limits(resources: Field, _: InspectedPod) -> Iterator[Fault]:
         yield Fault(resources, message, FORBIDDEN)
 
 
+def _is_plain(name: str, value: str | float) -> bool:
+    """Return whether an amount is one of those that most containers have, which are valid."""
+    pattern = _PATTERNS.get(name)
+    return pattern is not None and type(value) is str and pattern.fullmatch(value) is not None
+
+
 def _problem(name: str, value: str | float) -> str:
     """Return the problem of an amount of a resource, or an empty string."""
-    if type(value) is str and len(value) + len(name) <= _SHORT:
-        return _short_problem(name, value)
-    return _find_problem(name, value)
-
-
-def _find_problem(name: str, value: str | float) -> str:
     if not _known(name):
         hint = suggestion(name, _STANDARD, "write cpu, memory or prefix/name")
         if name.lower() in _DEVICES:
@@ -82,10 +86,6 @@ def _find_problem(name: str, value: str | float) -> str:
         if not size or size < 1 or amount.to_integral_value(ROUND_CEILING) % size:
             return f"{name} is {format_value(value)}: write a multiple of the page's size"
     return ""
-
-
-_short_problem: Final = lru_cache(maxsize=1024)(_find_problem)
-"""Most containers have the same few amounts."""
 
 
 def _known(name: str) -> bool:
