@@ -9,11 +9,9 @@ from contextlib import suppress
 from itertools import islice
 from typing import Any, Final, Protocol
 
-from msgspec import Struct
-
-from webhook.api.objects import WorkerGroup
+from webhook.api import names
 from webhook.api.review import ALLOWED, DISRUPTION, AdmissionRequest, Answer, Cause, NotNow
-from webhook.groups.disruption import Budget
+from webhook.groups.disruption import Eviction
 from webhook.groups.group_config import ClusterIndex
 from webhook.groups.identity import MAX_HOSTS, GroupKey, Key
 from webhook.groups.identity_index import Membership
@@ -47,17 +45,6 @@ class GroupReader(Protocol):
         """Return the time of the last contact with the API server about a group."""
 
 
-class _Eviction(Struct, frozen=True, gc=False):
-    """An eviction of a worker, whose group has a budget of `limit` replicas."""
-
-    cluster: str
-    group: WorkerGroup
-    key: GroupKey
-    limit: int
-    uid: str
-    replica: int
-
-
 class AllowedEvictions:
     """The allowed evictions that the watch has not delivered yet: replica and time by group and
     uid.
@@ -69,7 +56,7 @@ class AllowedEvictions:
         self._groups: dict[GroupKey, dict[str, tuple[int, float]]] = {}
         """Groups and pods are in the order of the newest eviction."""
 
-    def add(self, eviction: _Eviction) -> None:
+    def add(self, eviction: Eviction) -> None:
         """Add an eviction. Drop at most two groups whose evictions are all too old, one more than
         was added.
         """
@@ -145,7 +132,7 @@ class EvictionHandler:
             self._allowed.add(eviction)
         return ALLOWED
 
-    def _eviction(self, request: AdmissionRequest[Any]) -> _Eviction | None:
+    def _eviction(self, request: AdmissionRequest[Any]) -> Eviction | None:
         """Return the eviction of a worker, or None if there is no budget for it."""
         named = self._members.named(request.namespace or "", request.name or "")
         if named is None or request.operation != "CREATE":
@@ -155,28 +142,30 @@ class EvictionHandler:
         # The pods of these RayClusters are deleted or unmanaged, so a budget has no use.
         if cluster is None or cluster.ignored or cluster.deleting or cluster.suspended:
             return None
-        limit = self._default if cluster.max_disrupted is None else cluster.max_disrupted
+        limit, source = cluster.max_disrupted, names.ANNOTATION_MAX_DISRUPTED
+        if limit is None:
+            limit, source = self._default, "setting disruption.maxDisruptedReplicas"
         group = cluster.groups.get(member.key.group)
         if limit is None or group is None or member.identity is None:
             return None
         if not 0 < group.num_of_hosts <= MAX_HOSTS:
             return None
-        return _Eviction(
+        return Eviction(
             cluster.name,
             group,
             key=member.key,
             limit=limit,
+            source=source,
             uid=uid,
             replica=member.identity.replica,
         )
 
-    def _refusal(self, eviction: _Eviction, seconds: float) -> str:
+    def _refusal(self, eviction: Eviction, seconds: float) -> str:
         """Return why an eviction is refused, or an empty text. Evictions that were allowed within
         `seconds` may be in progress.
         """
-        key = eviction.key
-        occupancy, leaving = self._members.group(key), self._allowed.replicas(key, seconds)
-        return Budget(eviction.group, occupancy, eviction.limit, leaving).refusal(eviction.replica)
+        leaving = self._allowed.replicas(eviction.key, seconds)
+        return eviction.refusal(self._members.group(eviction.key), leaving)
 
 
 def _is_dry_run(request: AdmissionRequest[Any]) -> bool:

@@ -4,20 +4,39 @@ import gc
 import tracemalloc
 import uuid
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from tests.builders import NAMESPACE, a_cluster, a_pod, cluster_config, uid_of
+from webhook.api import names
 from webhook.cache.serve_stores import PodStore
-from webhook.groups.disruption import Budget
+from webhook.groups.disruption import Eviction
 from webhook.groups.identity import GroupKey, HostIdentity
-from webhook.groups.identity_index import Member, Membership
+from webhook.groups.identity_index import Member, Membership, Occupancy
 from webhook.groups.identity_labels import WorkerPod
 
 KEY = GroupKey(NAMESPACE, uid_of("c"), "tpu")
 PODS = 4000
 POD_BYTES = 420
+
+
+@dataclass
+class Budget:
+    """The budget of a group, as an eviction of any of its replicas has it."""
+
+    eviction: Eviction
+    occupancy: Occupancy
+    leaving: dict[int, bool]
+
+    @property
+    def disrupted(self) -> int:
+        return self.eviction.disrupted(self.occupancy, self.leaving)
+
+    def refusal(self, replica: int) -> str:
+        return replace(self.eviction, replica=replica).refusal(self.occupancy, self.leaving)
 
 
 class Population:
@@ -46,9 +65,9 @@ class Population:
     def budget(
         self, limit: int, leaving: Iterable[int] = (), *, in_progress: bool = False
     ) -> Budget:
-        return Budget(
-            self.group, self.members.group(KEY), limit, dict.fromkeys(leaving, in_progress)
-        )
+        source = names.ANNOTATION_MAX_DISRUPTED
+        eviction = Eviction("c", self.group, KEY, limit=limit, source=source, uid="", replica=0)
+        return Budget(eviction, self.members.group(KEY), dict.fromkeys(leaving, in_progress))
 
 
 def test_all_hosts_have_to_be_ready_and_not_terminating_nor_marked() -> None:
