@@ -48,8 +48,15 @@ class Device(Struct, frozen=True, gc=False):
         """Return the resources that name the device. Without a prefix or a suffix, there may be
         tens of thousands of others.
         """
-        if self.prefix or self.suffix:
-            return filter(self.named_by, resources)
+        prefix, suffix = self.prefix, self.suffix
+        if prefix or suffix:
+            return [
+                name
+                for name in resources
+                if (suffix and name.endswith(suffix))
+                or (prefix and name.startswith(prefix))
+                or name in self.resources
+            ]
         return [name for name in self.resources if name in resources]
 
     def named_by(self, resource: str) -> bool:
@@ -199,7 +206,7 @@ def may_request(device: Device, resources: Resources | None) -> bool:
     if resources is None:
         return False
     for amounts in (resources.limits or {}, resources.requests or {}):
-        for name in device.named_in(amounts):
+        for name in device.named_in(amounts) if amounts else ():
             if amounts[name] not in (0, "0"):
                 return True
     return False

@@ -162,6 +162,10 @@ def read_mark(text: str, uid: str) -> str:
     return text.removesuffix(end) if uid and text.endswith(end) else ""
 
 
+_LINE_READ_MAX: Final = 4096
+"""Characters of a text of which a line is made: a message has up to 1.5 MiB."""
+
+
 def in_line(text: str, longest: int = 300) -> str:
     """Return a text of another program in one line, cut to the length of a message."""
-    return " ".join(text.split())[:longest]
+    return " ".join(text[:_LINE_READ_MAX].split())[:longest]

@@ -354,11 +354,11 @@ WAIT_FOR_HEAD_MOST: Final = {"cpu": "900m", "memory": "1Gi"}
 Guaranteed pod, also those of init containers, so a whole CPU could have a node refuse the pod.
 """
 
-RAYCLUSTER_BYTES_MAX: Final = 384 * 1024
+RAYCLUSTER_BYTES_MAX: Final = 256 * 1024
 """Of a RayCluster that is read: the event loop decodes and reads one of that size within 5 ms. A
 worker group with its template has 1 to 3 KiB.
 """
-RAYCLUSTER_WRITTEN_BYTES_MAX: Final = 320 * 1024
+RAYCLUSTER_WRITTEN_BYTES_MAX: Final = 208 * 1024
 """Of what users write of a RayCluster. The rest is for its status and managed fields."""
 
 
@@ -404,6 +404,18 @@ class Outline(Struct, frozen=True):
         """Return them as in JSON."""
         values: dict[str, Any] = msgspec.to_builtins(self)
         return values
+
+
+OBJECT_BYTES_MAX: Final = 256 * 1024
+"""Of an object of any kind that is read whole, unless its kind has another maximum: the event loop
+decodes and stores one of that size within 5 ms.
+"""
+
+
+class NamedOutline(Outline, frozen=True):
+    """The outline of an object of which only the existence counts."""
+
+    metadata: OutlineMeta = field(default_factory=OutlineMeta)
 
 
 class _RayClusterOutlineMeta(OutlineMeta, rename="camel", frozen=True, omit_defaults=True):

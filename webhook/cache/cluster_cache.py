@@ -11,9 +11,16 @@ from typing import Any, Final, Generic, TypeVar
 from msgspec import Struct, structs
 
 from webhook.api import names
-from webhook.api.objects import RAYCLUSTER_BYTES_MAX, Bare, RayClusterOutline
+from webhook.api.objects import (
+    OBJECT_BYTES_MAX,
+    RAYCLUSTER_BYTES_MAX,
+    Bare,
+    NamedOutline,
+    RayClusterOutline,
+)
 from webhook.cache.informer import ListWatch
 from webhook.cache.store import Store
+from webhook.groups.identity_labels import WORKER_POD_BYTES_MAX
 from webhook.kubeclient.client import Api, Query, decode_response
 from webhook.kubeclient.discovery import Discovery, PodGroupsServed, Question, WorkloadsServed
 from webhook.kubeclient.errors import ApiError
@@ -31,6 +38,7 @@ from webhook.objects.live_objects import (
     WebhookConfiguration,
 )
 from webhook.objects.object_cache import EVENTS, LiveObject, ObjectCache, Table
+from webhook.objects.outlines import JobOutline, LivePodOutline, ServiceOutline
 
 T = TypeVar("T", bound=LiveObject)
 V = TypeVar("V")
@@ -98,7 +106,7 @@ class Kind(Struct, Generic[T], frozen=True):
     namespaced: bool = True
 
 
-_NAMED: Final = Codec(Bare)
+_NAMED: Final = Codec(Bare, NamedOutline, OBJECT_BYTES_MAX)
 RAYCLUSTERS: Final = Kind(
     "rayclusters",
     f"/apis/{names.RAY_GROUP}/v1",
@@ -108,20 +116,42 @@ RAYCLUSTERS: Final = Kind(
 PODS: Final = Kind(
     "pods",
     "/api/v1",
-    codec=Codec(LivePod),
+    codec=Codec(LivePod, LivePodOutline, WORKER_POD_BYTES_MAX),
     table=lambda each: each.pods,
     query=[("labelSelector", _RAY_PODS)],
 )
-_BESIDE: Final[tuple[Kind[Any], ...]] = (
-    Kind("events", "/api/v1", Codec(LiveEvent), lambda each: each.events, reasons=EVENTS),
+OTHERS: Final[tuple[Kind[Any], ...]] = (
+    Kind(
+        "events",
+        "/api/v1",
+        Codec(LiveEvent, limit=OBJECT_BYTES_MAX),
+        lambda each: each.events,
+        reasons=EVENTS,
+    ),
     Kind("services", "/api/v1", _NAMED, lambda each: each.services, metadata_only=True),
-    Kind("nodes", "/api/v1", Codec(LiveNode), lambda each: each.nodes, namespaced=False),
-    Kind("rayjobs", RAYCLUSTERS.root, Codec(LiveJob), lambda each: each.ray_jobs),
-    Kind("rayservices", RAYCLUSTERS.root, Codec(LiveService), lambda each: each.ray_services),
+    Kind(
+        "nodes",
+        "/api/v1",
+        Codec(LiveNode, limit=OBJECT_BYTES_MAX),
+        lambda each: each.nodes,
+        namespaced=False,
+    ),
+    Kind(
+        "rayjobs",
+        RAYCLUSTERS.root,
+        Codec(LiveJob, JobOutline, OBJECT_BYTES_MAX),
+        lambda each: each.ray_jobs,
+    ),
+    Kind(
+        "rayservices",
+        RAYCLUSTERS.root,
+        Codec(LiveService, ServiceOutline, OBJECT_BYTES_MAX),
+        lambda each: each.ray_services,
+    ),
     Kind(
         "namespaces",
         "/api/v1",
-        _NAMED,
+        Codec(Bare, limit=OBJECT_BYTES_MAX),
         lambda each: each.namespaces,
         metadata_only=True,
         namespaced=False,
@@ -129,24 +159,27 @@ _BESIDE: Final[tuple[Kind[Any], ...]] = (
     Kind(
         "mutatingwebhookconfigurations",
         "/apis/admissionregistration.k8s.io/v1",
-        Codec(WebhookConfiguration),
+        Codec(WebhookConfiguration, limit=OBJECT_BYTES_MAX),
         lambda each: each.configurations,
         namespaced=False,
     ),
 )
-_POD_GROUPS: Final = Kind(
+POD_GROUPS: Final = Kind(
     "podgroups",
     f"/apis/{names.SCHEDULING_GROUP}",
-    Codec(LivePodGroup),
+    Codec(LivePodGroup, NamedOutline, OBJECT_BYTES_MAX),
     lambda each: each.pod_groups,
 )
-_WORKLOADS: Final = Kind(
-    "workloads", f"/apis/{names.KUEUE_GROUP}", Codec(LiveWorkload), lambda each: each.workloads
+WORKLOADS: Final = Kind(
+    "workloads",
+    f"/apis/{names.KUEUE_GROUP}",
+    Codec(LiveWorkload, limit=OBJECT_BYTES_MAX),
+    lambda each: each.workloads,
 )
 """Like PodGroups, of a version that depends on the API server, which the root lacks."""
 
 REPORTED: Final = (
-    _POD_GROUPS.plural,
+    POD_GROUPS.plural,
     "nodes",
     "namespaces",
     "mutatingwebhookconfigurations",
@@ -192,7 +225,7 @@ class Observing:
         """The versions of the kinds whose version depends on the API server."""
         self.discovery = Discovery(PodGroupsServed(api), self._timing.discovery)
         followed: list[Kind[Any]] = [RAYCLUSTERS, PODS]
-        for kind in followed + [kind for kind in _BESIDE if kind.plural in other_kinds]:
+        for kind in followed + [kind for kind in OTHERS if kind.plural in other_kinds]:
             if kind.namespaced:
                 for namespace in self.namespaces:
                     for reason in kind.reasons:
@@ -277,11 +310,11 @@ class Observing:
             update()
             for namespace in self._gets:
                 group.create_task(self._poll_namespace(namespace), name=f"namespace {namespace}")
-            if _POD_GROUPS.plural in self._other_kinds:
-                self.discovery.subscribe(partial(serve, _POD_GROUPS))
+            if POD_GROUPS.plural in self._other_kinds:
+                self.discovery.subscribe(partial(serve, POD_GROUPS))
             if self._person:
                 workloads = Discovery(WorkloadsServed(self.api), self._timing.discovery)
-                workloads.subscribe(partial(serve, _WORKLOADS))
+                workloads.subscribe(partial(serve, WORKLOADS))
                 group.create_task(workloads.run(), name="discovery of Workloads")
             group.create_task(self.discovery.run(), name="discovery of PodGroups")
 
@@ -316,10 +349,10 @@ class Observing:
 
     def _questions(self) -> Iterator[tuple[Kind[Any], Question[str]]]:
         """Yield the kinds to read whose version depends on the API server."""
-        if _POD_GROUPS.plural in self._other_kinds:
-            yield _POD_GROUPS, PodGroupsServed(self.api)
+        if POD_GROUPS.plural in self._other_kinds:
+            yield POD_GROUPS, PodGroupsServed(self.api)
         if self._person:
-            yield _WORKLOADS, WorkloadsServed(self.api)
+            yield WORKLOADS, WorkloadsServed(self.api)
 
     async def _list_served(self, kind: Kind[Any], question: Question[str]) -> None:
         self._serve(kind, await question.ask())

@@ -19,7 +19,7 @@ from webhook.api.namespace_limits import (
     join_limits,
     read_limits,
 )
-from webhook.api.objects import ObjectMeta
+from webhook.api.objects import OBJECT_BYTES_MAX, ObjectMeta
 from webhook.cache.informer import ListWatch
 from webhook.cache.store import Store
 from webhook.groups.group_config import ClusterIndex
@@ -33,8 +33,6 @@ OBJECTS_MAX: Final = 32
 AMOUNTS_MAX: Final = 256
 TEXT_MAX: Final = 16_384
 """Fields, and characters of the spec and status of an object; one with more is not stored."""
-_BYTES_MAX: Final = 256 * 1024
-"""Of an object that is read; a change to a larger one is ignored."""
 
 
 class _Stored(Struct, frozen=True):
@@ -135,7 +133,7 @@ def _watch(
         return _Stored(plural, value.metadata.namespace or "", tuple(read_limits(value)))
 
     path = path_of("/api/v1", namespace, plural)
-    resource = Resource(plural, namespace, path, Codec(kind, limit=_BYTES_MAX))
+    resource = Resource(plural, namespace, path, Codec(kind, limit=OBJECT_BYTES_MAX))
     store: Store[ResourceQuota | LimitRange, str, _Stored] = Store(
         objects,
         keep,

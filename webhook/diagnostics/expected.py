@@ -172,7 +172,12 @@ class Expected:
 
 
 def _list_host_pods(replica: AssignedReplica) -> list[tuple[int, LivePod]]:
-    return [(host, pod) for host, pods in sorted(replica.pods.items()) for pod in pods]
+    return [
+        (host, pod)
+        for host, pods in sorted(replica.pods.items())
+        for pod in pods
+        if not pod.unread_bytes
+    ]
 
 
 def _template(replica: AssignedReplica, policy: Policy) -> Template | None:
@@ -181,7 +186,7 @@ def _template(replica: AssignedReplica, policy: Policy) -> Template | None:
     usual = headless_service(group.cluster.cluster_config.name)
     if group.spec.num_of_hosts > MAX_HOSTS:
         return None
-    for pod in replica.everyone:
+    for _, pod in _list_host_pods(replica):
         containers = tuple(
             structs.replace(container, resize_policy=None, lifecycle=None)
             for container in pod.spec.containers or ()

@@ -119,7 +119,7 @@ def service_not_serving(cluster: AssignedCluster) -> Iterator[Symptom]:
 
     https://docs.ray.io/en/master/serve/production-guide/kubernetes.html
     """
-    service = _service(cluster)
+    service = service_of(cluster)
     if service is None:
         return
     active, pending = service.status.active_service_status, service.status.pending_service_status
@@ -145,7 +145,7 @@ def service_without_endpoints(cluster: AssignedCluster) -> Iterator[Symptom]:
 
     https://docs.ray.io/en/master/cluster/kubernetes/troubleshooting/rayservice-troubleshooting.html
     """
-    service = _service(cluster)
+    service = service_of(cluster)
     if service is None or service.status.active_service_status.ray_cluster_name != cluster.name:
         return
     condition = find(service.status.conditions, _READY)
@@ -169,7 +169,7 @@ def upgrade_stuck(cluster: AssignedCluster) -> Iterator[Symptom]:
 
     https://docs.ray.io/en/master/cluster/kubernetes/user-guides/rayservice-incremental-upgrade.html
     """
-    service = _service(cluster)
+    service = service_of(cluster)
     if service is None or service.status.pending_service_status.ray_cluster_name != cluster.name:
         return
     active = service.status.active_service_status.ray_cluster_name
@@ -225,7 +225,8 @@ def _job(cluster: AssignedCluster) -> LiveJob | None:
     return _owner(cluster, names.RAYJOB_KIND, cluster.objects.ray_jobs)
 
 
-def _service(cluster: AssignedCluster) -> LiveService | None:
+def service_of(cluster: AssignedCluster) -> LiveService | None:
+    """Return the RayService that owns a RayCluster."""
     return _owner(cluster, names.RAYSERVICE_KIND, cluster.objects.ray_services)
 
 

@@ -125,15 +125,20 @@ class PodSet(Struct, frozen=True):
 
 
 def parties(cluster: AssignedCluster) -> Iterator[PodSet]:
-    """Yield all live pods of a RayCluster, each in one set."""
-    if cluster.heads:
-        yield PodSet(cluster, "the head", cluster.heads)
+    """Yield all live pods of a RayCluster that are read whole, each in one set."""
+    for pod_set in _all_parties(cluster):
+        pods = [pod for pod in pod_set.pods if not pod.unread_bytes]
+        if pods:
+            yield pod_set if len(pods) == len(pod_set.pods) else structs.replace(pod_set, pods=pods)
+
+
+def _all_parties(cluster: AssignedCluster) -> Iterator[PodSet]:
+    yield PodSet(cluster, "the head", cluster.heads)
     for group in cluster.groups:
         for replica in group.replicas:
             yield PodSet(cluster, f"replica {replica.index}", replica.everyone, replica)
-        if group.without_identity:
-            pods = [unidentified_pod.pod for unidentified_pod in group.without_identity]
-            yield PodSet(cluster, f"group {group.name}", pods)
+        pods = [unidentified_pod.pod for unidentified_pod in group.without_identity]
+        yield PodSet(cluster, f"group {group.name}", pods)
 
 
 def pod_pending(pod_set: PodSet) -> Iterator[Symptom]:

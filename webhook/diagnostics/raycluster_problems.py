@@ -8,6 +8,7 @@ import msgspec
 
 from webhook.api import names
 from webhook.api.formats import in_line
+from webhook.api.objects import OBJECT_BYTES_MAX
 from webhook.api.times import seconds_of
 from webhook.diagnostics.assigned_pods import AssignedCluster, is_head, newest
 from webhook.diagnostics.container_faults import end_fault, is_ready
@@ -24,9 +25,11 @@ from webhook.diagnostics.diagnosis import (
     earliest,
 )
 from webhook.diagnostics.expected import Expected
-from webhook.diagnostics.messages import format_count, format_names, pluralize, show
+from webhook.diagnostics.messages import describe, format_count, format_names, pluralize, show
+from webhook.diagnostics.owner_problems import service_of
 from webhook.diagnostics.refusals import last_refusal
 from webhook.groups.group_config import too_large
+from webhook.groups.identity_labels import WORKER_POD_BYTES_MAX
 from webhook.groups.naming import pod_prefix
 from webhook.objects.live_objects import LivePod, find
 
@@ -407,7 +410,7 @@ def ignored(cluster: AssignedCluster) -> Iterator[Symptom]:
 def not_read(cluster: AssignedCluster) -> Iterator[Symptom]:
     """A RayCluster that is too large for the webhook to read.
 
-    A RayCluster of more than 384 KiB would delay all other reviews, so only its name, its exemption
+    A RayCluster of more than 256 KiB would delay all other reviews, so only its name, its exemption
     and its shard index are read. Its new workers are refused, its groups are not diagnosed, and its
     pod groups and replicas are left as they are.
 
@@ -422,8 +425,39 @@ def not_read(cluster: AssignedCluster) -> Iterator[Symptom]:
         )
 
 
+def partly_read(cluster: AssignedCluster) -> Iterator[Symptom]:
+    """Pods, or the RayService of a RayCluster, that are too large to be read whole.
+
+    Of a pod of more than 128 KiB only its identity, node, PodGroup, phase and readiness are read,
+    of a RayService of more than 256 KiB only its RayClusters: their other problems are not shown.
+
+    https://etcd.io/docs/v3.5/dev-guide/limit/
+    """
+    pods = [pod for pod in (*cluster.heads, *cluster.pods) if pod.unread_bytes]
+    if pods:
+        pod_names = tuple(sorted(pod.name for pod in pods))
+        largest = max(pod.unread_bytes for pod in pods)
+        yield Symptom(
+            f"{format_names(pod_names)} {pluralize(len(pods), 'has', 'have')} up to "
+            f"{largest >> 10} KiB, above the maximum of {WORKER_POD_BYTES_MAX >> 10} KiB, so "
+            "problems of containers are not shown",
+            "use fewer or shorter variables, labels and annotations in the pod template",
+            pods=pod_names,
+        )
+    service = service_of(cluster)
+    if service is not None and service.unread_bytes:
+        name = service.metadata.name or ""
+        yield Symptom(
+            f"RayService {name} has {service.unread_bytes >> 10} KiB, above the maximum of "
+            f"{OBJECT_BYTES_MAX >> 10} KiB, so problems of its applications are not shown",
+            "make serveConfigV2 or the pod templates smaller",
+            describe("rayservice", cluster.namespace, name),
+        )
+
+
 CLUSTER: Final = (
     Diagnosis(not_read, ERROR),
+    Diagnosis(partly_read, WARNING),
     Diagnosis(pod_refused, ERROR),
     Diagnosis(head_missing, ERROR, 60),
     Diagnosis(several_heads, ERROR, 60),

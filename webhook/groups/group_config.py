@@ -14,6 +14,7 @@ from webhook.api.objects import (
     RayCluster,
     Strings,
     Template,
+    TemplateContainer,
     WorkerGroup,
 )
 from webhook.groups.annotations import (
@@ -169,19 +170,22 @@ def _drop_containers(template: Template) -> Template:
 
 
 def _slice_group(group: WorkerGroup) -> SliceGroup | None:
+    """Return a worker group of TPUs. Its template may have thousands of containers."""
     containers = group.template.spec.containers or ()
-    lists = [container.env for container in containers if container.env]
-    if not lists or not any(may_request(TPU, container.resources) for container in containers):
+    variables = [
+        values for container in containers if container.env and (values := _slice_values(container))
+    ]
+    if not variables or not any(may_request(TPU, container.resources) for container in containers):
         return None
-    variables = (
-        {
-            entry.name: UNKNOWN_ID if entry.value_from is not None else entry.value or ""
-            for entry in entries
-            if entry.name in SLICE_VARIABLES
-        }
-        for entries in lists
-    )
     return slice_group(group.group_name, variables, group.desired)
+
+
+def _slice_values(container: TemplateContainer) -> Strings:
+    return {
+        entry.name: UNKNOWN_ID if entry.value_from is not None else entry.value or ""
+        for entry in container.env or ()
+        if entry.name in SLICE_VARIABLES
+    }
 
 
 def too_large(size: int, maximum: int = RAYCLUSTER_BYTES_MAX) -> str:

@@ -55,6 +55,7 @@ WORKER_POD_BYTES_MAX: Final = 128 * 1024
 
 
 class _PodOutlineLabels(Struct, frozen=True, omit_defaults=True):
+    node_type: str | None = field(default=None, name=names.LABEL_NODE_TYPE)
     cluster: str | None = field(default=None, name=names.LABEL_CLUSTER)
     group: str | None = field(default=None, name=names.LABEL_GROUP)
     replica_index: str | None = field(default=None, name=names.LABEL_REPLICA_INDEX)
@@ -65,9 +66,11 @@ class _PodOutlineLabels(Struct, frozen=True, omit_defaults=True):
 
 class _PodOutlineAnnotations(Struct, frozen=True, omit_defaults=True):
     holder: str | None = field(default=None, name=names.ANNOTATION_HOLDER)
+    identity: str | None = field(default=None, name=names.ANNOTATION_IDENTITY)
 
 
 class _OutlineOwner(Struct, frozen=True):
+    kind: str = ""
     name: str = ""
     uid: str = ""
     controller: bool | None = None
@@ -90,9 +93,11 @@ class WorkerPodOutline(Outline, frozen=True):
     def values(self) -> dict[str, Any]:
         meta = self.metadata
         owners = [owner for owner in meta.owner_references or () if owner.controller][:1]
-        status = WorkerStatus((_READY,)) if self.status and self.status.ready else None
+        status = self.status and structs.replace(
+            self.status, conditions=(_READY,) if self.status.ready else None
+        )
         meta = structs.replace(meta, owner_references=owners)
-        return Outline.values(WorkerPodOutline(meta, status))
+        return Outline.values(structs.replace(self, metadata=meta, status=status))
 
 
 def member_of(

@@ -71,17 +71,17 @@ def slice_jobs(groups: Sequence[SliceGroup]) -> Mapping[str, SliceJob]:
         jobs.setdefault(group.number, []).append(group)
     for number, members in jobs.items():
         # A group that has all slices is a job by itself.
-        if len(members) > 1 and all(group.replicas != int(number) for group in members):
+        if len(members) > 1 and int(number) not in [group.replicas for group in members]:
             jobs_by_group |= _job(number, members)
     return jobs_by_group
 
 
 def _job(number: str, members: list[SliceGroup]) -> dict[str, SliceJob]:
-    total = sum(group.replicas for group in members)
+    total = sum([group.replicas for group in members])
     numbered = [group for group in members if group.slice_id]
-    zero = next((group.name for group in members if group.slice_id == "0"), "")
     # Ids that the user wrote are kept, so only the coordinator is needed.
     if numbered:
+        zero = next((group.name for group in numbered if group.slice_id == "0"), "")
         problem = ""
         if len(numbered) < len(members):
             problem = f"set {names.MEGASCALE_SLICE_ID} in all groups of the job, or in none"
@@ -98,7 +98,7 @@ def _job(number: str, members: list[SliceGroup]) -> dict[str, SliceJob]:
         )
         return {member.name: SliceJob(number, 0, member.name, problem) for member in members}
     # A group without replicas has no host that could coordinate.
-    coordinator = next(group.name for group in members if group.replicas or not total)
+    coordinator = next((group.name for group in members if group.replicas), members[0].name)
     jobs_by_group, first_id = {}, 0
     for member in members:
         jobs_by_group[member.name] = SliceJob(number, first_id, coordinator)

@@ -35,4 +35,4 @@ class ApiError(Exception):
 
 def oneline(text: str) -> str:
     """Return a message of a server, sanitized for a log line."""
-    return " ".join(text.split())[:300]
+    return " ".join(text[:4096].split())[:300]

@@ -14,7 +14,7 @@ import msgspec
 from msgspec import Struct, field
 
 from webhook.api import names
-from webhook.api.objects import Bare, ObjectMeta
+from webhook.api.objects import OBJECT_BYTES_MAX, Bare, ObjectMeta, RayClusterOutline
 from webhook.api.review import FORBIDDEN, Cause, Denied, NotNow
 from webhook.groups.annotations import SHARD_GROUP
 from webhook.groups.identity import GroupKey
@@ -72,7 +72,8 @@ class _ListedClusters(Struct):
         return content.group in self.groups or newest + VACANT_SECONDS > self.begun
 
 
-_OBJECTS: Final = Codec(Bare)
+_LEASES: Final = Codec(Bare)
+_RAYCLUSTERS: Final = Codec(Bare, RayClusterOutline, OBJECT_BYTES_MAX)
 _contents: Final = msgspec.json.Decoder(_Content)
 _encode: Final = msgspec.json.Encoder().encode
 
@@ -217,7 +218,7 @@ class LeaseStore:
         """Return the RayClusters of a namespace, or None if they cannot be listed."""
         listed = _ListedClusters(self._api.server_time.now())
         path = path_of(f"/apis/{names.RAY_GROUP}/v1", namespace, "rayclusters")
-        rays = Resource("rayclusters", namespace, path, _OBJECTS, metadata_only=True)
+        rays = Resource("rayclusters", namespace, path, _RAYCLUSTERS, metadata_only=True)
         try:
             async with aclosing(pages(self._api, rays, _LIST_SECONDS)) as portions:
                 async for meta, page in portions:
@@ -234,7 +235,7 @@ class LeaseStore:
         """Yield the pages of Leases with a label; a table has up to BYTES_MAX bytes."""
         selector = [("labelSelector", f"{label}=true")]
         resource = Resource(
-            "leases", self._namespace, path=self._path, codec=_OBJECTS, query=selector
+            "leases", self._namespace, path=self._path, codec=_LEASES, query=selector
         )
         lease_pages = pages(self._api, resource, _LIST_SECONDS, _PAGE_LEASES)
         async with aclosing(lease_pages) as portions:

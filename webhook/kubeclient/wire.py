@@ -102,7 +102,7 @@ class Codec(Generic[T]):
         event: type[WatchEvent[T]] = WatchEvent[kind]  # type: ignore[valid-type]
         outlined: type[WatchEvent[Any]] = WatchEvent[outline or Stub]  # type: ignore[assignment, misc]
         self.limit = limit
-        self._kind = kind
+        self.kind = kind
         self._item = msgspec.json.Decoder(kind)
         self.events = msgspec.json.Decoder(event)
         self._outline = msgspec.json.Decoder[Any](outline or Stub)
@@ -152,7 +152,7 @@ class Codec(Generic[T]):
     def _complete(self, outline: Outline | Stub, size: int) -> T | Stub:
         if isinstance(outline, Stub):
             return outline
-        return msgspec.convert({**outline.values(), "unread_bytes": size}, self._kind)
+        return msgspec.convert({**outline.values(), "unread_bytes": size}, self.kind)
 
 
 class Resource(Struct, Generic[T], frozen=True):

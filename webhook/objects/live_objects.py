@@ -124,7 +124,9 @@ class Running(Struct, rename="camel", frozen=True, gc=False):
 
 
 MESSAGE_MAX: Final = 200
-"""Length of the end of a termination message, of which a container may write 4 KiB."""
+"""Length of the end of a termination message that is shown."""
+_READ_MAX: Final = 4096
+"""Bytes of a termination message that kubelet reads."""
 
 
 class Terminated(Struct, rename="camel", frozen=True, gc=False):
@@ -145,7 +147,7 @@ class Terminated(Struct, rename="camel", frozen=True, gc=False):
     @property
     def said(self) -> str:
         """The end of the message, in one line."""
-        return " ".join(self.message.split())[-MESSAGE_MAX:]
+        return " ".join(self.message[-_READ_MAX:].split())[-MESSAGE_MAX:]
 
 
 class ContainerState(Struct, frozen=True, gc=False):
@@ -194,6 +196,8 @@ class LivePod(Pod, frozen=True, gc=False):
     metadata: ObjectMeta = field(default_factory=ObjectMeta)
     spec: LiveSpec = field(default_factory=LiveSpec)
     status: PodStatus = field(default_factory=PodStatus)
+    unread_bytes: int = field(default=0, name="unread_bytes")
+    """The size of a pod that is too large to be read, of which only an outline is decoded."""
 
     @property
     def name(self) -> str:
@@ -371,6 +375,8 @@ class LiveService(Struct, frozen=True, gc=False):
 
     metadata: ObjectMeta = field(default_factory=ObjectMeta)
     status: ServiceStatus = field(default_factory=ServiceStatus)
+    unread_bytes: int = 0
+    """The size of a RayService whose conditions and applications are not read."""
 
 
 class LiveWorkload(Struct, frozen=True, gc=False):

@@ -7,6 +7,7 @@ can share the rest.
 
 from collections.abc import Iterable
 from functools import partial
+from itertools import islice
 from sys import intern
 from typing import Any, Final, TypeVar
 
@@ -36,6 +37,9 @@ T = TypeVar("T")
 
 _PART_SIZE: Final = 6
 """Bytes of a part in memory, with its key, to those of its JSON text."""
+
+_ENTRIES_MAX: Final = 1000
+"""Entries of a list that are stored and shared; objects in use have fewer than a hundred."""
 
 _encode: Final = msgspec.json.Encoder().encode
 _PARTS_BYTES_MAX: Final = 32 * 1024 * 1024
@@ -137,6 +141,7 @@ def compact_service(service: LiveService) -> LiveService:
             active_service_status=_cut_applications(status.active_service_status),
             pending_service_status=_cut_applications(status.pending_service_status),
         ),
+        service.unread_bytes,
     )
 
 
@@ -156,7 +161,7 @@ def _cut_applications(status: ServeStatus) -> ServeStatus:
         application_statuses=statuses
         and {
             name: Application(application.status, in_line(application.message))
-            for name, application in statuses.items()
+            for name, application in islice(statuses.items(), _ENTRIES_MAX)
         },
     )
 
@@ -184,11 +189,13 @@ def _cut_state(state: ContainerState) -> ContainerState:
 
 
 def _strings(values: Strings | None) -> Strings | None:
-    return values and {intern(key): intern(value) for key, value in values.items()}
+    if not values or len(values) > _ENTRIES_MAX:  # pods of a group have a dozen
+        return values
+    return {intern(key): intern(value) for key, value in values.items()}
 
 
 def _conditions(values: tuple[Condition, ...] | None) -> tuple[Condition, ...] | None:
     return values and tuple(
         Condition(*(field_value and intern(field_value) for field_value in astuple(condition)))
-        for condition in values
+        for condition in values[:_ENTRIES_MAX]
     )

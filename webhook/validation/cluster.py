@@ -32,7 +32,7 @@ from webhook.validation.rule_settings import RuleSettings
 UNBOUNDED: Final = 2147483647
 """The CRD's default of `maxReplicas`."""
 
-GROUPS_MAX: Final = 1000
+GROUPS_MAX: Final = 500
 """Number of worker groups that the rules check; it bounds the time that a hostile spec can take."""
 
 AUTOSCALER_V2_SINCE: Final = (2, 47)

@@ -65,9 +65,9 @@ def too_many_groups(cluster: ClusterSpec) -> Iterator[Fault]:
 
 
 def raycluster_too_large(cluster: ClusterSpec) -> Iterator[Fault]:
-    """A RayCluster of more than 320 KiB with its labels and annotations, as JSON.
+    """A RayCluster of more than 208 KiB with its labels and annotations, as JSON.
 
-    With its status and managed fields it may have 384 KiB. The webhook reads no larger one, because
+    With its status and managed fields it may have 256 KiB. The webhook reads no larger one, because
     it would delay the reviews of all other pods, so it refuses the workers of this one. The API
     server stores objects of up to 1.5 MiB.
 

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from webhook.api.formats import (
     format_pointer,
+    in_line,
     is_dns_label,
     is_label_value,
     is_qualified_name,
@@ -20,6 +21,11 @@ from webhook.controller.repair.plan import INCOMPLETE, LOST, RESTARTED
 
 UID = "3f0b2c1e-5a7d-4a57-9c0e-0d3b6e8a1f42"
 BIDI = "\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\u200e\u200f"
+
+
+def test_only_the_beginning_of_a_text_of_another_program_is_read() -> None:
+    assert in_line(" a\n b ") == "a b"
+    assert in_line("a" + " " * 1_000_000 + "b") == "a"
 
 
 @pytest.mark.parametrize("text", ["a", "0", "a-b", "tpu-group-0-0", "x" * 63])

@@ -4,16 +4,17 @@ and lists of many objects, of which a part is decoded at a time.
 
 import asyncio
 import json
+from operator import attrgetter
 from typing import Any, cast
 
 import pytest
 
-from tests.builders import Object, a_pod, items_of
+from tests.builders import Object, a_pod, items_of, uid_of
 from tests.harness.objects import a_raycluster
 from tests.harness.work import lines
 from webhook.api import names
-from webhook.api.objects import RAYCLUSTER_BYTES_MAX, RayCluster
-from webhook.cache.cluster_cache import RAYCLUSTERS
+from webhook.api.objects import OBJECT_BYTES_MAX, RAYCLUSTER_BYTES_MAX, RayCluster
+from webhook.cache.cluster_cache import OTHERS, POD_GROUPS, PODS, RAYCLUSTERS, WORKLOADS, Kind
 from webhook.cache.informer import decode_event
 from webhook.cache.serve_stores import PodStore, RayClusterStore, pods_in, rayclusters_in
 from webhook.groups.group_config import ClusterIndex, RayClusterConfig, read_cluster_config
@@ -23,7 +24,9 @@ from webhook.groups.identity_labels import WORKER_POD_BYTES_MAX
 from webhook.kubeclient import wire
 from webhook.kubeclient.client import Api, Query
 from webhook.kubeclient.errors import ApiError
-from webhook.kubeclient.wire import PAGE_BYTES, PORTION_BYTES, Codec, pages, read_list
+from webhook.kubeclient.wire import PAGE_BYTES, PORTION_BYTES, Codec, Stub, pages, read_list
+from webhook.objects.live_objects import LiveService
+from webhook.objects.object_cache import owner_of
 
 AnyCodec = Codec[Any]
 CODECS: list[AnyCodec] = [rayclusters_in("default").codec, RAYCLUSTERS.codec]
@@ -152,6 +155,51 @@ def test_a_large_worker_pod_keeps_its_identity(part: str) -> None:
     assert member.ready
 
 
+@pytest.mark.parametrize("part", ["labels", "owners", "spec"])
+def test_the_controller_reads_where_a_large_pod_is(part: str) -> None:
+    document = _large_pod(part)
+    document["spec"] |= {"nodeName": "n", "schedulingGroup": {"podGroupName": "p"}}
+    document["status"] |= {"phase": "Running"}
+    document["metadata"]["name"] = "w"
+    document["metadata"]["annotations"] = {names.ANNOTATION_IDENTITY: names.IDENTITY_ASSIGNED}
+    pod: Any = decode_event(PODS.codec, _line(document)).object
+    assert pod.unread_bytes > WORKER_POD_BYTES_MAX
+    assert (pod.name, pod.spec.node_name, pod.pod_group) == ("w", "n", "p")
+    assert (pod.status.phase, pod.ready, owner_of(pod)) == ("Running", True, uid_of("c"))
+    assert pod.labels[names.LABEL_NODE_TYPE] == names.NODE_TYPE_WORKER
+    assert pod.annotations == document["metadata"]["annotations"]
+    assert not pod.spec.containers
+
+
+def _stored(codec: AnyCodec, document: Object) -> object:
+    """Return an object that the controller receives; None if its previous state is kept."""
+    found = decode_event(codec, _line(document)).object
+    return None if isinstance(found, Stub) else found
+
+
+@pytest.mark.parametrize("kind", [PODS, *OTHERS, POD_GROUPS, WORKLOADS], ids=attrgetter("plural"))
+def test_the_labels_and_annotations_of_a_large_object_are_not_decoded(kind: Kind[Any]) -> None:
+    meta = {"name": "a", "namespace": "d", "uid": "u", "resourceVersion": "7"}
+    texts = {f"k{number}": "x" for number in range(30_000)}
+    for field in ("labels", "annotations"):
+        found: Any = _stored(kind.codec, {"metadata": {**meta, field: texts}})
+        if found is not None:
+            assert (found.metadata.name, found.metadata.uid) == ("a", "u")
+            assert not getattr(found.metadata, field)
+
+
+def test_a_large_rayservice_is_read_without_its_applications() -> None:
+    [codec] = [kind.codec for kind in OTHERS if kind.plural == "rayservices"]
+    serve = {"rayClusterName": "c", "applicationStatuses": {"a": {"status": "DEPLOYING"}}}
+    document = {"metadata": {"name": "a"}, "status": {"activeServiceStatus": serve}}
+    large = document | {"spec": {"serveConfigV2": "x" * OBJECT_BYTES_MAX}}
+    whole, outline = (cast("LiveService", _stored(codec, each)) for each in (document, large))
+    assert whole.status.active_service_status.application_statuses
+    status = outline.status.active_service_status
+    assert (status.ray_cluster_name, status.application_statuses) == ("c", None)
+    assert outline.unread_bytes > OBJECT_BYTES_MAX
+
+
 class Pages:
     """An API server with a list of objects; `asked` has the numbers of objects of its pages, and
     `pause` is the time before each in seconds.
@@ -181,7 +229,7 @@ def _api(items: list[Object]) -> tuple[Api, Pages]:
 
 
 async def test_a_page_of_many_rayclusters_is_decoded_in_portions_between_other_tasks() -> None:
-    size = RAYCLUSTER_BYTES_MAX // 6
+    size = RAYCLUSTER_BYTES_MAX // 3
     api, server = _api([_of_size(size) for _ in range(100)])
     turns, portions = 0, 0
 

@@ -17,6 +17,7 @@ from webhook.controller.repair.repair_records import RepairRecords
 from webhook.controller.repair.repair_store import RepairStore
 from webhook.diagnostics.tracker import EventRequest, SeriesKey
 from webhook.groups.group_config import ClusterIndex
+from webhook.groups.identity_labels import WORKER_POD_BYTES_MAX
 from webhook.kubeclient.client import Api, Operation, Query
 from webhook.kubeclient.errors import ApiError
 from webhook.kubeclient.timeouts import Clock
@@ -459,3 +460,15 @@ def test_a_proxy_in_front_of_ray_may_restart_and_ray_behind_it_may_not() -> None
     proxy["restartCount"], ray["restartCount"] = 0, 1
     looked(server, 0.0, 31.0)
     assert server.events != []
+
+
+def test_a_running_replica_with_a_pod_that_is_too_large_to_be_read_stays() -> None:
+    asked = {names.ANNOTATION_RESTART: names.RESTART_REPLICA, names.ANNOTATION_REPAIR: "true"}
+    server = Server(ours=True, **asked)
+    looked(server, 0.0)
+    server.pods["p0"]["spec"]["padding"] = "x" * WORKER_POD_BYTES_MAX
+    for name, pod in server.pods.items():  # all have restarted, and the count of one is not read
+        pod["status"]["containerStatuses"][0]["restartCount"] = 1
+        server.pods[name] = server.touch(pod)
+    looked(server, 0.0, 31.0)
+    assert (server.events, len(server.pods)) == ([], HOSTS)

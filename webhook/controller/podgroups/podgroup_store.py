@@ -7,7 +7,7 @@ from typing import Final
 from urllib.parse import quote
 
 from webhook.api import names
-from webhook.api.objects import Bare
+from webhook.api.objects import OBJECT_BYTES_MAX, Bare, NamedOutline
 from webhook.controller.podgroups.lifecycle import (
     Action,
     Actual,
@@ -43,8 +43,8 @@ Selector = tuple[str, str]
 """A selector parameter of a list request."""
 
 _CONSTRAINTS: Final = "schedulingConstraints"
-_BARE: Final = Codec(Bare)
-_OBJECTS: Final = Codec(ReadObject)
+_BARE: Final = Codec(Bare, NamedOutline, OBJECT_BYTES_MAX)
+_OBJECTS: Final = Codec(ReadObject, NamedOutline, OBJECT_BYTES_MAX)
 _log: Final = logging.getLogger("webhook.controller")
 
 

@@ -88,15 +88,18 @@ class RepairStore:
         groups: dict[str, RepairGroup] = {}
         for group in cluster.spec.worker_group_specs or ():
             name, hosts = group.group_name, group.num_of_hosts
+            pods_of_group = workers.get(name, ())
             if hosts > 1:
                 groups[name] = RepairGroup(
                     version,
                     hosts,
                     group.desired,
-                    tuple(_hosts_of(workers.get(name, ()), name, hosts)),
+                    tuple(_hosts_of(pods_of_group, name, hosts)),
                     head=head,
                     repair=cluster_config.repair,
-                    restart=cluster_config.restart,
+                    restart=cluster_config.restart
+                    # The restarts of a pod that is too large are unknown.
+                    and not any(pod.unread_bytes for pod in pods_of_group),
                     suspended=cluster_config.suspended or bool(group.suspend),
                     leaving=group.leaving,
                 )
@@ -155,7 +158,8 @@ def _host_of(pod: LivePod, identity: HostIdentity) -> RepairHost:
         ours=pod.annotations.get(names.ANNOTATION_IDENTITY) == names.IDENTITY_ASSIGNED,
         deleting=pod.leaves,
         ended=pod.ended,
-        runs=pod.status.phase == "Running" and status.state.running is not None,
+        runs=pod.status.phase == "Running"
+        and (status.state.running is not None or pod.unread_bytes > 0),
         restarts=status.restart_count,
         marked=bool(read_mark(pod.labels.get(names.LABEL_MARKED_FOR_DELETION, ""), meta.uid or "")),
     )
