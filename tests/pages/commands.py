@@ -69,20 +69,22 @@ def _command(name: str) -> Iterator[str]:
     yield from _described(parser)
 
 
-def _described(parser: argparse.ArgumentParser) -> Iterator[str]:
+def _described(parser: argparse.ArgumentParser, above: str = "") -> Iterator[str]:
+    """Yield the arguments and the text at the end, unless that of the command above has it."""
     every = {row: each for each in parser._actions if _is_shown(each) for row in (_row(each),)}  # noqa: SLF001 - has no other way
     common = _common().values()
     if rows := [row for row in every if row not in common]:
         yield "| argument | |\n|---|---|\n" + "".join(rows)
     if flags := [f"`{each.option_strings[-1]}`" for row, each in every.items() if row in common]:
         yield f"[Common flags](#common-flags): {', '.join(flags)}.\n"
-    if parser.epilog:
-        yield f"```text\n{parser.epilog.strip()}\n```\n"
+    text = (parser.epilog or "").strip()
+    if text not in above:
+        yield f"```text\n{text}\n```\n"
     for each in parser._actions:  # noqa: SLF001 - as above
         if isinstance(each, argparse._SubParsersAction):  # noqa: SLF001 - as above
             for name, sub in each.choices.items():
                 yield f"### {sub.prog.removeprefix(PROGRAM).strip() or name}\n"
-                yield from _described(sub)
+                yield from _described(sub, text)
 
 
 def _is_shown(action: argparse.Action) -> bool:

@@ -76,7 +76,6 @@ def _diagnosis(diagnosis: Diagnosis[Any], examples: list[Sample]) -> Iterator[st
         )
         yield f"- Example: {problem.message}"
         yield f"  - Fix: {problem.remedy}"
-        yield f"  - Command: `{problem.command}`"
     yield ""
 
 

@@ -51,13 +51,18 @@ def page() -> str:
             )
         cells = (
             f"`{name}`",
-            describe_allowed_values(node).replace("|", "\\|"),
+            _values(describe_allowed_values(node)),
             _default(node.get("default")),
             ", ".join(process for process, names in settings_by_process.items() if name in names),
             node["description"],
         )
         parts.append(f"| {' | '.join(cells)} |\n")
     return folded("".join(parts))
+
+
+def _values(allowed: str) -> str:
+    """Return allowed values without the forms of lists and maps, which the page gives once."""
+    return allowed.partition(":")[0] if allowed.startswith("a ") else allowed.replace("|", "\\|")
 
 
 def _default(default: object) -> str:
