@@ -21,7 +21,6 @@ class Lists:
     listed_at: float = -inf
     stopped: float = 0.0
     """For how long the clock of the machine stood still."""
-    silent_since: float = inf
     reads: list[Key] = field(default_factory=list)
     finds: Callable[[], None] = lambda: None
 
@@ -31,7 +30,7 @@ class Lists:
     def contact(self, key: Key) -> float:
         """Return the time of the last contact."""
         del key
-        return min(self.now(), self.silent_since)
+        return self.now()
 
     def listed(self, key: Key) -> float:
         """Return when the last list began."""
@@ -42,7 +41,6 @@ class Lists:
         del cluster
         self.reads.append(key)
         self.listed_at = self.time
-        self.silent_since = inf
         self.finds()
 
     def reservations(

@@ -93,12 +93,9 @@ REFUSED: list[tuple[str, PodBuilder, list[str]]] = [
     ("no group", a_pod().of("c"), [f"metadata.labels[{names.LABEL_GROUP}]"]),
     ("no containers", a_pod().worker("g").of("c").spec(containers=[]), ["spec.containers"]),
     ("another group", a_pod().worker("x").of("c"), [f"metadata.labels[{names.LABEL_GROUP}]"]),
-    (
-        "nothing right",
-        a_pod().of("c").orphan().spec(containers=None),
-        [f"metadata.labels[{names.LABEL_GROUP}]", "metadata.ownerReferences", "spec.containers"],
-    ),
-]
+    ("nothing right", a_pod().of("c").orphan().spec(containers=None),
+     [f"metadata.labels[{names.LABEL_GROUP}]", "metadata.ownerReferences", "spec.containers"]),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(

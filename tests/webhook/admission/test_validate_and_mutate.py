@@ -51,18 +51,10 @@ SHAPES = st.sampled_from(
         Shape({}, {}, 2, {"nvidia.com/gpu": "0.5"}),
     ]
 )
-NOISE = st.sampled_from(
-    [
-        {},
-        {},
-        {},
-        {"google.com/tpu": "4"},
-        {"google.com/tpu": 8},
-        {"nvidia.com/gpu": "500m"},
-        {"gpu": "0.5"},
-        {"cpu": "1"},
-    ]
-)
+NOISE = st.sampled_from([
+    {}, {}, {}, {"google.com/tpu": "4"}, {"google.com/tpu": 8}, {"nvidia.com/gpu": "500m"},
+    {"gpu": "0.5"}, {"cpu": "1"},
+])  # fmt: skip
 GROUPS = st.sampled_from(["g", "g", "g", "TPU-Group", "g" * 56, "g" * 58, "a.b", "a_b", "0"])
 CLUSTERS = st.sampled_from(["c", "c", "c", "c" * 53, "a.b", "2nd"])
 ANNOTATIONS = st.fixed_dictionaries(

@@ -30,18 +30,10 @@ IDENTITIES = st.builds(
     st.integers(0, 1),
     st.integers(0, 1),
 )
-FAULTS = st.sampled_from(
-    [
-        Fault.RESET,
-        Fault.BROKEN,
-        Fault.EXPIRED,
-        Fault.EXPIRED_EVENT,
-        Fault.GARBAGE,
-        Fault.TRUNCATED,
-        Fault.CUT,
-        Fault.BRIEF,
-    ]
-)
+FAULTS = st.sampled_from([
+    Fault.RESET, Fault.BROKEN, Fault.EXPIRED, Fault.EXPIRED_EVENT, Fault.GARBAGE, Fault.TRUNCATED,
+    Fault.CUT, Fault.BRIEF,
+])  # fmt: skip
 NAMES = st.sampled_from(["a", "b", "c", "d", "e"])
 STEPS = st.lists(
     st.one_of(

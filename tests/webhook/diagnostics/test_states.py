@@ -20,12 +20,9 @@ RAY = {HEAD: "ray-head"} | dict.fromkeys(HOSTS, "ray-worker")
 POLICIES = ("Always", "OnFailure", "Never")
 CODES = {0: "Completed", 1: "Error", 137: "OOMKilled"}
 REASONS = (
-    "ContainerCreating",
-    "PodInitializing",
-    "CrashLoopBackOff",
-    "ImagePullBackOff",
+    "ContainerCreating", "PodInitializing", "CrashLoopBackOff", "ImagePullBackOff",
     "CreateContainerConfigError",
-)
+)  # fmt: skip
 OLD = st.integers(LONGEST + 60, 2 * LONGEST)
 """Seconds since which a state has lasted."""
 

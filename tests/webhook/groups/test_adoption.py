@@ -60,31 +60,13 @@ SHAPES: dict[str, tuple[PodBuilder, int]] = {
     "v7x, four processes": (a_worker("2x2x4", "tpu7x", 1, 1, 1, 1), 4),
     "v4, two containers": (a_worker("2x2x4", "tpu-v4-podslice", 2, 2), 4),
     "v7x, behind a sidecar": (a_worker("2x2x4", "tpu7x", 0, 2, 2), 4),
-    "v7x, behind a container with none": (
-        a_pod()
-        .of("c")
-        .worker("g")
-        .topology("2x2x4", "tpu7x")
-        .tpu(0)
-        .env("TPU_WORKER_ID", "0")
-        .container("more")
-        .tpu(4),
-        4,
-    ),
+    "v7x, behind a container with none": (a_pod().of("c").worker("g").topology("2x2x4",
+     "tpu7x").tpu(0).env("TPU_WORKER_ID", "0").container("more").tpu(4), 4),
     "v5p, with a placeholder": (a_worker("2x2x4", "tpu-v5p-slice", 4).env("TPU_WORKER_ID", "0"), 4),
-    "v7x, with placeholders": (
-        a_pod()
-        .of("c")
-        .worker("g")
-        .topology("2x2x4", "tpu7x")
-        .tpu(2)
-        .env("TPU_WORKER_ID", "0")
-        .container("more")
-        .tpu(2)
-        .env("TPU_WORKER_ID", "1"),
-        4,
-    ),
-}
+    "v7x, with placeholders": (a_pod().of("c").worker("g").topology("2x2x4",
+     "tpu7x").tpu(2).env("TPU_WORKER_ID", "0").container("more").tpu(2).env("TPU_WORKER_ID", "1"),
+     4),
+}  # fmt: skip
 
 
 def made(template: PodBuilder, number: int) -> list[Object]:

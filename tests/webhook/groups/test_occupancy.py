@@ -2,7 +2,6 @@
 
 import tracemalloc
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -46,53 +45,6 @@ def place(group: Occupancy, hosts: int = 0) -> tuple[int, int]:
     """Return replica and host that come next."""
     identity = following(group, hosts)
     return identity.replica, identity.host
-
-
-@pytest.mark.parametrize(
-    ("hosts", "taken", "expected"),
-    [
-        (4, [], HostIdentity(0, 0, "")),
-        (4, [*replica(0, "A", 0, 1, 3), *replica(1, "B", 0)], HostIdentity(0, 2, "A")),
-        (2, [*replica(0, "A", 0, 1), *replica(2, "C", 0, 1)], HostIdentity(1, 0, "")),
-        (4, [*replica(0, "A", 0), *replica(0, "B", 1)], HostIdentity(0, 2, "A")),
-    ],
-    ids=["an empty group", "a replica lacks a host", "all are complete", "two generations"],
-)
-def test_an_incomplete_replica_is_completed_before_the_lowest_free_index_is_opened(
-    hosts: int, taken: list[HostIdentity], expected: HostIdentity
-) -> None:
-    assert following(occupied(hosts, *taken)) == expected
-
-
-def test_a_second_generation_of_an_index_keeps_its_identities_when_the_first_goes() -> None:
-    group = occupied(4, *replica(0, "A", 0, 1), *replica(0, "B", 0, 1, 2))
-    for identity in replica(0, "A", 0, 1):
-        group.release(identity)
-    assert following(group) == HostIdentity(0, 3, "B")
-
-
-def test_a_identity_held_twice_is_free_only_when_both_have_gone() -> None:
-    group = occupied(2, *replica(0, "A", 0, 0, 1))
-    group.release(HostIdentity(0, 0, "A"))
-    assert place(group) == (1, 0)
-    group.release(HostIdentity(0, 0, "A"))
-    assert place(group) == (0, 0)
-
-
-def test_a_identity_held_twice_by_a_second_generation_is_free_only_when_both_have_gone() -> None:
-    group = occupied(4, *replica(0, "A", 0), *replica(0, "B", 0, 0, 1))
-    group.release(HostIdentity(0, 0, "A"))
-    group.release(HostIdentity(0, 0, "B"))
-    assert following(group) == HostIdentity(0, 2, "B")
-
-
-def test_three_generations_of_an_index_are_kept_apart() -> None:
-    group = occupied(4, *replica(0, "A", 0), *replica(0, "B", 0, 1), *replica(0, "C", 0))
-    group.release(HostIdentity(0, 0, "A"))
-    group.release(HostIdentity(0, 0, "B"))
-    assert place(group) == (0, 2)
-    group.release(HostIdentity(0, 1, "B"))
-    assert following(group) == HostIdentity(0, 1, "C")
 
 
 def test_more_hosts_make_full_replicas_lack_some_and_fewer_fill_them() -> None:
@@ -165,14 +117,6 @@ def test_a_whole_block_of_indices_can_be_taken() -> None:
     assert place(group, 1) == (1500, 0)
     group.release(HostIdentity(1024, 0, "A"))
     assert place(group, 1) == (1024, 0)
-
-
-def test_names_are_known_as_long_as_anyone_bears_them() -> None:
-    group = occupied(2, *replica(0, "A", 0, 1))
-    group.release(HostIdentity(0, 0, "A"))
-    assert group.has_name("A")
-    group.release(HostIdentity(0, 1, "A"))
-    assert not group.has_name("A")
 
 
 @given(st.lists(st.tuples(st.integers(0, 2), IDENTITIES, st.integers(0, 99)), max_size=40))

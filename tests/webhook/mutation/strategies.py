@@ -27,19 +27,10 @@ OURS = [
 ]  # fmt: skip
 THEIRS = ["A", "B", "JOB", "FQ_RAY_IP", "RANK"]
 START = {"name": names.RAY_START_COMMAND, "value": "ray start"}
-VALUES = st.sampled_from(
-    [
-        "",
-        "0",
-        "1",
-        "2",
-        "localhost",
-        "mine",
-        "g-0-0",
-        "x-$(TPU_WORKER_ID)-$(NODE_RANK)",
-        "$(TPU_DEVICE_PLUGIN_ADDR)",
-    ]
-)
+VALUES = st.sampled_from([
+    "", "0", "1", "2", "localhost", "mine", "g-0-0", "x-$(TPU_WORKER_ID)-$(NODE_RANK)",
+    "$(TPU_DEVICE_PLUGIN_ADDR)",
+])  # fmt: skip
 
 
 def _entry(name: str, value: str | None, *, elsewhere: bool) -> Object:
@@ -55,16 +46,9 @@ ENTRIES = st.builds(
     elsewhere=st.sampled_from([False, False, False, True]),
 )
 ENVS = st.none() | st.lists(ENTRIES, max_size=6)
-DEVICES = st.sampled_from(
-    [
-        "google.com/tpu",
-        "nvidia.com/gpu",
-        "nvidia.com/mig-1g.5gb",
-        "example.com/gpu",
-        "cpu",
-        "memory",
-    ]
-)
+DEVICES = st.sampled_from([
+    "google.com/tpu", "nvidia.com/gpu", "nvidia.com/mig-1g.5gb", "example.com/gpu", "cpu", "memory",
+])  # fmt: skip
 AMOUNTS = st.sampled_from(
     [{"google.com/tpu": "4"}, {"google.com/tpu": 2}, {"nvidia.com/gpu": "8"}]
 ) | st.dictionaries(DEVICES, st.sampled_from(["0", "1", "2", "4", "8", 4]), max_size=3)

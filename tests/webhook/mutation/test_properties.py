@@ -51,11 +51,8 @@ REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 EMPTY_ONLY = ("hostname", "subdomain", "schedulingGroup")
 """Fields of `spec` that are only set where they are empty."""
 REFERRING = (
-    names.TPU_DEVICE_PLUGIN_ADDR,
-    names.PET_NNODES,
-    names.PET_MASTER_ADDR,
-    names.PET_MASTER_PORT,
-)
+    names.TPU_DEVICE_PLUGIN_ADDR, names.PET_NNODES, names.PET_MASTER_ADDR, names.PET_MASTER_PORT,
+)  # fmt: skip
 """Variables whose value refers to another one, behind which they stand."""
 GRACE = "terminationGracePeriodSeconds"
 """A field of `spec` that only grows."""

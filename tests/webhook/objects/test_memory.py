@@ -27,12 +27,8 @@ COUNT = 1000
 PAGE = 250
 KIB = 1024
 CONDITIONS = (
-    "PodReadyToStartContainers",
-    "Initialized",
-    "Ready",
-    "ContainersReady",
-    "PodScheduled",
-)
+    "PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady", "PodScheduled",
+)  # fmt: skip
 HOSTS = 4
 
 

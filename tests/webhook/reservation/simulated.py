@@ -657,23 +657,9 @@ class Model:
 
 
 Model.chances = [
-    (Model.create, 40),
-    (Model.repeat, 3),
-    (Model.cancel, 0.5),
-    (Model.store, 40),
-    (Model.change, 10),
-    (Model.request, 110),
-    (Model.pods_watched, 20),
-    (Model.listed, 2),
-    (Model.swept, 0.3),
-    (Model.time, 15),
-    (Model.crash, 0.5),
-    (Model.pause, 1),
-    (Model.gate, 1),
-    (Model.hosts, 1),
-    (Model.table_deleted, 0.3),
-    (Model.create_ray, 8),
-    (Model.store_ray, 8),
-    (Model.change_ray, 4),
-    (Model.rays_watched, 10),
-]
+    (Model.create, 40), (Model.repeat, 3), (Model.cancel, 0.5), (Model.store, 40),
+    (Model.change, 10), (Model.request, 110), (Model.pods_watched, 20), (Model.listed, 2),
+    (Model.swept, 0.3), (Model.time, 15), (Model.crash, 0.5), (Model.pause, 1), (Model.gate, 1),
+    (Model.hosts, 1), (Model.table_deleted, 0.3), (Model.create_ray, 8), (Model.store_ray, 8),
+    (Model.change_ray, 4), (Model.rays_watched, 10),
+]  # fmt: skip

@@ -125,6 +125,14 @@ def test_an_entry_stays_while_its_pod_lives_and_goes_with_it(simulation: Simulat
     assert simulation.place("c") == (0, 0)
 
 
+def test_a_dry_run_reserves_nothing(simulation: Simulation) -> None:
+    simulation.reserve("a")
+    dry = Request("ray", KEY, 1, MAX_REPLICAS, "b", read=True)
+    for _ in range(2):
+        assert simulation.identities.preview(dry, lambda identity, _: identity.replica) == 1
+    assert (simulation.store.writes, [*simulation.table()]) == (1, [0])
+
+
 def test_an_entry_without_a_pod_goes_after_a_list_a_minute_later(simulation: Simulation) -> None:
     assert simulation.place("a") == (0, 0)
     simulation.lists.time += VACANT_SECONDS - 0.1

@@ -315,13 +315,10 @@ def test_the_number_of_slices_is_the_number_of_replicas(value: str, expected: bo
 
 
 LABELS_OF_PODS = [
-    "ray.io/worker-group-replica-index",
-    "ray.io/worker-group-replica-name",
-    "ray.io/replica-host-index",
-    "replicaIndex",
-    "admission.ray.io/compute-domain",
+    "ray.io/worker-group-replica-index", "ray.io/worker-group-replica-name",
+    "ray.io/replica-host-index", "replicaIndex", "admission.ray.io/compute-domain",
     "admission.ray.io/marked-for-deletion",
-]
+]  # fmt: skip
 OWNERS: dict[str, tuple[Callable[[ClusterBuilder], Built], str]] = {
     "RayCluster": (lambda cluster: cluster, "spec"),
     "RayJob": (a_job, "spec.rayClusterSpec"),

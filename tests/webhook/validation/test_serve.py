@@ -59,31 +59,19 @@ REFUSED = (
     ("applications: [{import_path: 'src/fruit.py:app'}]", APPLICATION, IMPORT),
     ("applications: [{import_path: 'a:b:c'}]", APPLICATION, IMPORT),
     ("applications: [{import_path: 'a.b:'}]", APPLICATION, IMPORT),
-    (
-        TWO.format("name: a, route_prefix: /a", "name: a, route_prefix: /b"),
-        APPLICATION,
-        f"{APPS}[1].name",
-    ),
-    (
-        TWO.format("name: a, route_prefix: /x", "name: b, route_prefix: /x"),
-        APPLICATION,
-        f"{APPS}[1].route_prefix",
-    ),
+    (TWO.format("name: a, route_prefix: /a", "name: a, route_prefix: /b"), APPLICATION,
+     f"{APPS}[1].name"),
+    (TWO.format("name: a, route_prefix: /x", "name: b, route_prefix: /x"), APPLICATION,
+     f"{APPS}[1].route_prefix"),
     (of("  route_prefix: fruit"), APPLICATION, f"{FIRST}.route_prefix"),
     (of("  route_prefix: /fruit/"), APPLICATION, f"{FIRST}.route_prefix"),
     (of("  port: 8000"), APPLICATION, f"{FIRST}.port"),
     (with_deployment("num_replicas: 0"), VALUE, f"{DEPLOYMENT}.num_replicas"),
     (with_deployment("num_replicas: two"), VALUE, f"{DEPLOYMENT}.num_replicas"),
-    (
-        with_deployment("num_replicas: 2\nautoscaling_config: {max_replicas: 4}"),
-        VALUE,
-        f"{DEPLOYMENT}.num_replicas",
-    ),
-    (
-        with_deployment("autoscaling_config: {min_replicas: 4, max_replicas: 2}"),
-        VALUE,
-        f"{SCALING}.max_replicas",
-    ),
+    (with_deployment("num_replicas: 2\nautoscaling_config: {max_replicas: 4}"), VALUE,
+     f"{DEPLOYMENT}.num_replicas"),
+    (with_deployment("autoscaling_config: {min_replicas: 4, max_replicas: 2}"), VALUE,
+     f"{SCALING}.max_replicas"),
     (of("  deployments: [{num_replicas: 2}]"), VALUE, f"{DEPLOYMENT}.name"),
     (of("  deployments: {Mango: {num_replicas: 2}}"), VALUE, f"{FIRST}.deployments"),
     (with_deployment("ray_actor_options: {num_cpus: one}"), VALUE, f"{ACTOR}.num_cpus"),
@@ -93,7 +81,7 @@ REFUSED = (
     (of("  runtime_env: {pip: [torch], conda: env.yaml}"), VALUE, f"{ENV}.conda"),
     (f"proxy_location: Everywhere\n{of('')}", VALUE, f"{CONFIG}.proxy_location"),
     (f"http_options: {{port: 80000}}\n{of('')}", VALUE, f"{CONFIG}.http_options.port"),
-)
+)  # fmt: skip
 WARNED = (
     (f"http_options: {{}}\nhttp_options: {{}}\n{of('')}", UNREADABLE, CONFIG),
     ("applications: [{import_path: 'fruit.py:app'}]", APPLICATION, IMPORT),
