@@ -51,7 +51,7 @@ class Setup:
 
     def examine_changed(self) -> None:
         """Look at what has changed, as `Live` does."""
-        self.live.examiner.examine_installation()
+        self.live.examiner.examine_installation(self.now)
         for uid in self.live.examiner.due(self.now):
             if self.live.examiner.examine(uid, self.now):
                 self.board.put(uid, self.live.examiner.clusters.get(uid))

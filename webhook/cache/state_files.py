@@ -86,7 +86,7 @@ class Stated:
 def objects_in(
     manifests: Sequence[Manifest], namespace: str = "", *, ignoring: bool = True
 ) -> ObjectCache:
-    """Return the objects in files; RayClusters and pods of one namespace, if it is given. Raises
+    """Return the objects in files; Ray objects and pods of one namespace, if it is given. Raises
     ManifestError for an object of a wrong shape.
     """
     objects = ObjectCache(ignoring=ignoring)
@@ -117,12 +117,18 @@ def objects_in(
             field, kind = field_and_kind
             value = _complete_metadata(convert(manifest, kind), manifest, owners)
             values = values_by_field.setdefault(field, [])
-            if not isinstance(value, LiveEvent) or value.reason in EVENTS:
+            if _is_needed(value, namespace):
                 values.append(value)
     read = {field for collected in _parse_states(manifests) for field in collected.read}
     for field, _ in _FIELDS.values():
         getattr(objects, field).load(values_by_field.get(field, [] if field in read else None))
     return objects
+
+
+def _is_needed(value: Struct, namespace: str) -> bool:
+    if isinstance(value, LiveJob | LiveService):
+        return _within(value.metadata, namespace)
+    return not isinstance(value, LiveEvent) or value.reason in EVENTS
 
 
 def _within(meta: ObjectMeta, namespace: str) -> bool:

@@ -9,7 +9,7 @@ from rich.table import Table
 
 from webhook.cli.terminal import Column, Text, grid, listing, mark, style, symbols
 from webhook.diagnostics import report
-from webhook.diagnostics.diagnosis import ERROR, Problem
+from webhook.diagnostics.diagnosis import Problem
 from webhook.diagnostics.messages import duration, format_count, others
 
 _HOSTS: Final = {
@@ -224,7 +224,9 @@ def render_problems(problems: Iterable[Problem], now: float) -> Iterator[Rendera
 
 
 def _problem(found_problem: Problem, now: float, more: str) -> Iterator[RenderableType]:
-    place = f"{found_problem.group}: " if found_problem.group else ""
+    owned = not found_problem.cluster
+    place = found_problem.namespace if owned else found_problem.group
+    place = f"{place}: " if place else ""
     message = Text.assemble(
         (found_problem.id, "bold"),
         f"  {place}{found_problem.message}{more}",
@@ -244,15 +246,14 @@ def _command(text: str) -> Text:
 def _summary(cluster_report: report.ClusterReport) -> RenderableType:
     clusters = cluster_report.clusters
     degraded = sum(cluster.is_degraded for cluster in clusters)
-    errors = sum(problem.level == ERROR for problem in cluster_report.problems)
-    if not clusters and not errors:
+    problems = report.summarize_problems(cluster_report.problems)
+    if not clusters and not problems:
         return Text("no RayClusters")
     summary = format_count(len(clusters), "RayCluster") if clusters else "no RayClusters"
     if clusters:
         summary += f", {degraded or 'none'} degraded"
-    if errors:
-        summary += f"; {format_count(errors, 'problem')} of the installation"
-    return Text.assemble(mark("error" if cluster_report.is_degraded else "fine"), f" {summary}")
+    level = "error" if cluster_report.is_degraded else "fine"
+    return Text.assemble(mark(level), f" {summary}{problems}")
 
 
 def _since(found_problem: Problem, now: float) -> str:

@@ -141,6 +141,7 @@ def only(cluster_report: ClusterReport, name: str) -> ClusterReport:
         return cluster_report
     return structs.replace(
         cluster_report,
+        problems=tuple(problem for problem in cluster_report.problems if not problem.namespace),
         clusters=tuple(cluster for cluster in cluster_report.clusters if cluster.name == name),
     )
 

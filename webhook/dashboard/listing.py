@@ -15,6 +15,7 @@ from webhook.dashboard.rendered import Found, HtmlDrawer
 from webhook.dashboard.view import HOST_STATES, STATES
 from webhook.diagnostics.diagnosis import ERROR, Problem
 from webhook.diagnostics.messages import format_count
+from webhook.diagnostics.report import summarize_problems
 
 _LINES: Final = pattern(r"\r\n|\r|\n")
 
@@ -91,8 +92,8 @@ class Listing:
         return self._with(query, *self._find(query))
 
     def _find(self, query: Query) -> tuple[Found, tuple[Problem, ...]]:
-        """Return the RayClusters to show, and the problems of the installation."""
-        problems = () if query.namespace else self._live.examiner.problems
+        """Return the RayClusters to show, and the problems that belong to none."""
+        problems = self._live.examiner.problems_in(query.namespace)
         return self._live.board.find(query), problems
 
     def _with(self, query: Query, found: Found, problems: tuple[Problem, ...]) -> Shown:
@@ -113,7 +114,7 @@ class Listing:
         return self._drawer.page(
             "beside",
             problems=_errors(found, problems),
-            summary=_summary(found, len(problems)) if live.source.synced else "Reading the cluster",
+            summary=_summary(found, problems) if live.source.synced else "Reading the cluster",
             states=[
                 Chip(
                     state, f"{states.get(state, 0)} {label}", query.toggled("state", state), chosen
@@ -155,16 +156,14 @@ def _errors(found: Found, problems: tuple[Problem, ...]) -> int:
     return found.errors + sum(problem.level == ERROR for problem in problems)
 
 
-def _summary(found: Found, installation: int) -> str:
+def _summary(found: Found, problems: tuple[Problem, ...]) -> str:
     """Return a sentence with the numbers of RayClusters, of RayClusters that cannot be shown, and
-    of problems of the installation.
+    of problems that belong to none.
     """
     summary = format_count(found.every, "RayCluster")
     if found.failed:
         summary += f", {found.failed} of them cannot be shown"
-    if installation:
-        summary += f"; {format_count(installation, 'problem')} of the installation"
-    return summary
+    return summary + summarize_problems(problems)
 
 
 def format_message(html: str, version: str) -> bytes:

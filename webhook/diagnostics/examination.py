@@ -14,7 +14,7 @@ from webhook.diagnostics.diagnosis import ERROR, Diagnosis, Problem, Symptom, de
 from webhook.diagnostics.expected import Expected
 from webhook.diagnostics.installation_problems import INSTALLATION
 from webhook.diagnostics.messages import describe
-from webhook.diagnostics.owner_problems import OWNERS
+from webhook.diagnostics.owner_problems import OWNERS, WITHOUT_CLUSTER, find_problems_of_owners
 from webhook.diagnostics.pod_problems import PODS, parties
 from webhook.diagnostics.raycluster_problems import CLUSTER, DELETION, LEAVING
 from webhook.diagnostics.replica_problems import GROUP, REPLICA
@@ -89,6 +89,7 @@ class _Cause(Struct, order=True):
 DIAGNOSES: Final[tuple[Diagnosis[Any], ...]] = (
     *INSTALLATION,
     *OWNERS,
+    *WITHOUT_CLUSTER,
     *CLUSTER,
     *LEAVING,
     *DELETION,
@@ -131,6 +132,15 @@ def installation_problems(objects: ObjectCache) -> tuple[Problem, ...]:
     """Return the problems that belong to no RayCluster."""
     symptoms = _check(INSTALLATION, objects.configurations.all)
     return tuple(_problem(diagnosis, symptom) for diagnosis, symptom, _, _ in symptoms)
+
+
+def owner_problems(objects: ObjectCache, now: float) -> tuple[Problem, ...]:
+    """Return the problems of RayJobs and RayServices that have no RayCluster."""
+    return tuple(
+        _problem(diagnosis, symptom, namespace=namespace)
+        for diagnosis, symptom, namespace in find_problems_of_owners(objects)
+        if diagnosis.due(symptom) <= now
+    )
 
 
 def _problem(

@@ -13,6 +13,7 @@ from webhook.diagnostics.examination import (
     ReplicaProblems,
     find_again,
     installation_problems,
+    owner_problems,
     report_of,
 )
 from webhook.groups.group_config import RayClusterConfig
@@ -58,7 +59,8 @@ def examine(
 
 
 class Examiner:
-    """Maintains `clusters`, reports by RayCluster uid, and `problems` of the installation.
+    """Maintains `clusters`, reports by RayCluster uid, `problems` of the installation, and
+    `owner_problems` of RayJobs and RayServices without a RayCluster.
 
     `failed` has the types of exceptions, by uid of the RayCluster that cannot be examined.
     """
@@ -68,6 +70,7 @@ class Examiner:
         object_cache.begin()
         self.clusters: dict[str, report.RayClusterReport] = {}
         self.problems: tuple[Problem, ...] = ()
+        self.owner_problems: tuple[Problem, ...] = ()
         self.failed: dict[str, str] = {}
         self._failures: list[Failure] = []
         self._next: dict[str, float] = {}
@@ -79,8 +82,10 @@ class Examiner:
         late = [uid for uid, due in self._next.items() if now >= due]
         return list(dict.fromkeys((*self.object_cache.take_changed(), *late)))
 
-    def examine_installation(self) -> None:
-        """Examine the installation, if it may have changed."""
+    def examine_installation(self, now: float) -> None:
+        """Examine the installation, if it may have changed, and what belongs to no RayCluster."""
+        self.owner_problems = ()
+        self.owner_problems = owner_problems(self.object_cache, now)
         if self.object_cache.installation:
             self.problems = ()
             self.problems = installation_problems(self.object_cache)
@@ -113,7 +118,7 @@ class Examiner:
 
     def catch_up(self, now: float) -> None:
         """Examine all RayClusters that are due."""
-        self.examine_installation()
+        self.examine_installation(now)
         for uid in self.due(now):
             self.examine(uid, now)
 
@@ -124,7 +129,7 @@ class Examiner:
         for uid in (*self.due(now), INSTALLATION):
             try:
                 if uid == INSTALLATION:
-                    self.examine_installation()
+                    self.examine_installation(now)
                 elif self.examine(uid, now):
                     changed(uid)
                 self.failed.pop(uid, None)
@@ -166,8 +171,14 @@ class Examiner:
             cluster for cluster in self.clusters.values() if namespace in ("", cluster.namespace)
         ]
         clusters.sort(key=lambda cluster: (cluster.namespace, cluster.name))
-        problems = () if namespace else self.problems
+        problems = self.problems_in(namespace)
         return report.ClusterReport(now, tuple(clusters), problems, dict(unread))
+
+    def problems_in(self, namespace: str) -> tuple[Problem, ...]:
+        """Return the problems that belong to no RayCluster, in a namespace or in all."""
+        if not namespace:
+            return (*self.problems, *self.owner_problems)
+        return tuple(problem for problem in self.owner_problems if problem.namespace == namespace)
 
     def assigned(self, uid: str, now: float) -> AssignedCluster | None:
         """Return a RayCluster with its assigned pods; None if it does not exist."""

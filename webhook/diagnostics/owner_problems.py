@@ -1,22 +1,30 @@
 """Diagnoses of the owners of RayClusters: RayJobs, RayServices, and what suspends a RayCluster."""
 
 from collections.abc import Iterator
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 from webhook.api import names
 from webhook.api.formats import in_line
+from webhook.api.objects import ObjectMeta
 from webhook.api.times import seconds_of
 from webhook.diagnostics.assigned_pods import AssignedCluster
 from webhook.diagnostics.container_faults import is_ready
 from webhook.diagnostics.diagnosis import ERROR, INFO, Begin, Diagnosis, EventRule, Symptom, latest
 from webhook.diagnostics.messages import describe, format_names, show
-from webhook.objects.live_objects import LiveJob, LiveService, find
-from webhook.objects.object_cache import LiveObject, Table
+from webhook.objects.live_objects import (
+    LiveJob,
+    LiveService,
+    find,
+)
+from webhook.objects.object_cache import OPEN_JOBS, LiveObject, ObjectCache, Table
 
 T = TypeVar("T", bound=LiveObject)
 
 _FAILED: Final = ("Failed", "ValidationFailed")
 _NOT_STARTED: Final = ("", "PENDING")
+_UNSTARTED: Final = ("", "Initializing")
+_SUSPENDED: Final = ("Suspended", "Suspending")
+_KUBERAY: Final = "ray.io/kuberay-operator"
 _SIDECAR: Final = "SidecarMode"
 _HTTP: Final = "HTTPMode"
 _SUBMITTER: Final = "ray-job-submitter"
@@ -46,16 +54,19 @@ def job_failed(cluster: AssignedCluster) -> Iterator[Symptom]:
     https://docs.ray.io/en/master/cluster/kubernetes/getting-started/rayjob-quick-start.html
     """
     job = _job(cluster)
-    if job is None or job.status.job_deployment_status not in _FAILED:
-        return
+    if job is not None and job.status.job_deployment_status in _FAILED:
+        yield _describe_failure(job)
+
+
+def _describe_failure(job: LiveJob) -> Symptom:
     status, name = job.status, job.metadata.name or ""
     reason = status.reason or status.job_deployment_status
     message = in_line(f"{reason}: {status.message}" if status.message.strip() else reason)
     remedy = _REMEDIES.get(reason, "fix the error in the message")
-    yield Symptom(
+    return Symptom(
         f"RayJob {name} has failed: {message}",
         f"{remedy}, and create the RayJob again",
-        describe("rayjob", cluster.namespace, name),
+        describe("rayjob", job.metadata.namespace or "", name),
         Begin(seconds_of(status.end_time)),
     )
 
@@ -200,25 +211,92 @@ def suspended(cluster: AssignedCluster) -> Iterator[Symptom]:
 
     https://kueue.sigs.k8s.io/docs/tasks/run/rayclusters/
     """
-    if not cluster.cluster_config.suspended:
-        return
-    workload = cluster.objects.workloads.one(cluster.cluster_config.uid)
+    if cluster.cluster_config.suspended:
+        meta = cluster.live.metadata
+        yield _describe_suspension("the RayCluster", names.RAYCLUSTER_KIND, meta, cluster.objects)
+
+
+def _describe_suspension(
+    subject: str, kind: str, meta: ObjectMeta, objects: ObjectCache
+) -> Symptom:
+    workload = objects.workloads.one(meta.uid or "")
     reason = workload.reason if workload is not None else ""
-    queue = (cluster.live.metadata.labels or {}).get(names.LABEL_KUEUE_QUEUE, "")
+    queue = (meta.labels or {}).get(names.LABEL_KUEUE_QUEUE, "")
     if queue:
-        yield Symptom(
-            f"the RayCluster is suspended by Kueue, and waits in queue {queue}"
+        return Symptom(
+            f"{subject} is suspended by Kueue, and waits in queue {queue}"
             f"{f': {reason}' if reason else ''}",
             "wait until the queue has quota; the conditions of its Workload have the reason",
-            f"kubectl describe workloads.kueue.x-k8s.io -n {cluster.namespace} "
+            f"kubectl describe workloads.kueue.x-k8s.io -n {meta.namespace} "
             f"{workload.metadata.name if workload else ''}".rstrip(),
         )
+    return Symptom(
+        f"{subject} is suspended by spec.suspend",
+        "set spec.suspend to false to start it",
+        show(kind.lower(), meta.namespace or "", meta.name or ""),
+    )
+
+
+def cluster_not_created(owner: LiveJob | LiveService) -> Iterator[Symptom]:
+    """A RayJob or RayService without a RayCluster.
+
+    KubeRay creates the RayCluster at once. It does not while it does not run, if it does not watch
+    the namespace, or if the API server or a webhook refuses the RayCluster, which an event of the
+    owner says. RayJobs on an existing RayCluster, and owners that MultiKueue runs in another
+    cluster, need none here.
+
+    https://docs.ray.io/en/master/cluster/kubernetes/troubleshooting/troubleshooting.html
+    """
+    meta = owner.metadata
+    if owner.spec.managed_by not in ("", _KUBERAY):
+        return
+    if isinstance(owner, LiveJob):
+        status = owner.status
+        if owner.spec.cluster_selector or status.job_deployment_status not in _UNSTARTED:
+            return
+        kind, reason, started = names.RAYJOB_KIND, in_line(status.message), status.start_time
     else:
-        yield Symptom(
-            "the RayCluster is suspended by spec.suspend",
-            "set spec.suspend to false to start it",
-            show("raycluster", cluster.namespace, cluster.name),
-        )
+        condition = find(owner.status.conditions, _READY)
+        reason = condition.words if condition is not None and not condition.is_true else ""
+        kind, started = names.RAYSERVICE_KIND, None
+    yield Symptom(
+        f"{kind} {meta.name} has no RayCluster{f': {reason}' if reason else ''}",
+        f"check the events of the {kind}, and that KubeRay runs",
+        describe(kind.lower(), meta.namespace or "", meta.name or ""),
+        Begin(latest((meta.created, seconds_of(started)))),
+    )
+
+
+def find_problems_of_owners(
+    objects: ObjectCache,
+) -> Iterator[tuple[Diagnosis[Any], Symptom, str]]:
+    """Yield the symptoms of RayJobs and RayServices that have no RayCluster, which no report of a
+    RayCluster contains, with their diagnoses and namespaces.
+    """
+    if not objects.clusters.known:
+        return
+    owners: list[LiveJob | LiveService] = [
+        *objects.ray_jobs.of(OPEN_JOBS),
+        *objects.ray_services.all,
+    ]
+    for owner in owners:
+        meta = owner.metadata
+        if meta.deletion_timestamp is not None or objects.clusters.of(meta.uid or ""):
+            continue
+        namespace = meta.namespace or ""
+        if isinstance(owner, LiveJob) and owner.status.job_deployment_status in _FAILED:
+            yield _JOB_FAILED, _describe_failure(owner), namespace
+        elif isinstance(owner, LiveJob) and owner.status.job_deployment_status in _SUSPENDED:
+            subject = f"RayJob {meta.name}"
+            symptom = _describe_suspension(subject, names.RAYJOB_KIND, meta, objects)
+            yield _SUSPENSION, symptom, namespace
+        elif isinstance(owner, LiveService) and owner.spec.suspend:
+            subject = f"RayService {meta.name}"
+            symptom = _describe_suspension(subject, names.RAYSERVICE_KIND, meta, objects)
+            yield _SUSPENSION, symptom, namespace
+        else:
+            for symptom in cluster_not_created(owner):
+                yield _NOT_CREATED, symptom, namespace
 
 
 def _job(cluster: AssignedCluster) -> LiveJob | None:
@@ -237,11 +315,15 @@ def _owner(cluster: AssignedCluster, kind: str, table: Table[T]) -> T | None:
     return table.get(owner.uid)
 
 
+_JOB_FAILED: Final = Diagnosis(job_failed, ERROR, event=EventRule("RayJobFailed"))
+_SUSPENSION: Final = Diagnosis(suspended, INFO)
+_NOT_CREATED: Final = Diagnosis(cluster_not_created, ERROR, 300)
 OWNERS: Final = (
-    Diagnosis(job_failed, ERROR, event=EventRule("RayJobFailed")),
+    _JOB_FAILED,
     Diagnosis(job_not_started, ERROR, 1800, EventRule("RayJobNotStarted")),
     Diagnosis(service_not_serving, ERROR, event=EventRule("ServiceNotServing")),
     Diagnosis(service_without_endpoints, ERROR, 300),
     Diagnosis(upgrade_stuck, ERROR, 1800, EventRule("UpgradeStuck")),
-    Diagnosis(suspended, INFO),
+    _SUSPENSION,
 )
+WITHOUT_CLUSTER: Final = (_NOT_CREATED,)

@@ -1,5 +1,7 @@
 """The report: RayClusters with their groups, replicas and hosts, and the problems found."""
 
+from collections import Counter
+from collections.abc import Iterable
 from typing import Final, Literal
 
 from msgspec import Struct
@@ -177,10 +179,22 @@ class RayClusterReport(Struct, rename="camel", frozen=True, omit_defaults=True, 
         )
 
 
+def summarize_problems(problems: Iterable[Problem]) -> str:
+    """Return the numbers of errors that belong to no RayCluster, as the end of a sentence."""
+    places = Counter(bool(problem.namespace) for problem in problems if problem.level == ERROR)
+    kinds = ((False, "the installation"), (True, "RayJobs and RayServices"))
+    return "".join(
+        f"; {format_count(places[owned], 'problem')} of {kind}"
+        for owned, kind in kinds
+        if places[owned]
+    )
+
+
 class ClusterReport(Struct, frozen=True, omit_defaults=True, gc=False):
     """The report as of `now`, in seconds since the epoch.
 
-    `problems`: problems that belong to no RayCluster. `unread`: resources that could not be read,
+    `problems`: problems that belong to no RayCluster, those of the installation without a
+    namespace. `unread`: resources that could not be read,
     with the reason.
     """
 

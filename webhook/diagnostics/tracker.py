@@ -75,7 +75,7 @@ class TrackedProblems(Struct, frozen=True):
     tallies: tuple[Tally, ...]
     problems: dict[tuple[str, str, str], int]
     """Numbers of problems by namespace, RayCluster and diagnosis; problems of the installation have
-    neither namespace nor RayCluster.
+    neither namespace nor RayCluster, those of owners without a RayCluster only a namespace.
     """
 
 
@@ -124,6 +124,9 @@ class Tracker(Struct):
     def _wrong(self, cluster_report: report.ClusterReport) -> Iterator[EventRequest]:
         """Yield an event for each series of problems that have lasted long enough."""
         problems_by_key: dict[SeriesKey, tuple[report.RayClusterReport, Problem]] = {}
+        installation_problems = [
+            problem for problem in cluster_report.problems if not problem.namespace
+        ]
         for cluster in cluster_report.clusters:
             names: dict[tuple[str, int | None], str] = {
                 (group.name, replica.index): _describe_replica(replica)
@@ -131,7 +134,7 @@ class Tracker(Struct):
                 for replica in group.replicas
                 if replica.index is not None
             }
-            for problem in (*cluster.problems, *cluster_report.problems):
+            for problem in (*cluster.problems, *installation_problems):
                 event = _EVENTS.get(problem.id)
                 if event is not None:
                     replica = names.get((problem.group, problem.replica), "")

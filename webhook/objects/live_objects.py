@@ -338,6 +338,8 @@ class JobSpec(Struct, rename="camel", frozen=True, gc=False):
     """The part of a RayJob's `spec` that is decoded."""
 
     submission_mode: str = ""
+    cluster_selector: Present | None = None
+    managed_by: str = ""
 
 
 class LiveJob(Struct, frozen=True, gc=False):
@@ -370,10 +372,18 @@ class ServiceStatus(Struct, rename="camel", frozen=True, gc=False):
     pending_service_status: ServeStatus = field(default_factory=ServeStatus)
 
 
+class ServiceSpec(Struct, rename="camel", frozen=True, gc=False):
+    """The part of a RayService's `spec` that is decoded."""
+
+    suspend: bool = False
+    managed_by: str = ""
+
+
 class LiveService(Struct, frozen=True, gc=False):
     """A RayService."""
 
     metadata: ObjectMeta = field(default_factory=ObjectMeta)
+    spec: ServiceSpec = field(default_factory=ServiceSpec)
     status: ServiceStatus = field(default_factory=ServiceStatus)
     unread_bytes: int = 0
     """The size of a RayService whose conditions and applications are not read."""

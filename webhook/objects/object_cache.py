@@ -59,6 +59,8 @@ PROBES: Final = "Unhealthy"
 """Reason of kubelet's events for probes that fail."""
 EVENTS: Final = (*REFUSALS, END, *STARTS, PROBES)
 """Reasons of the events that are read."""
+OPEN_JOBS: Final = "open"
+"""The key of RayJobs that are not complete."""
 REPLICA_FAILURE: Final = "ReplicaFailure"
 """The condition of a RayCluster whose pod was rejected."""
 _NAMESPACE_NAME: Final = "kubernetes.io/metadata.name"
@@ -197,7 +199,7 @@ class ObjectCache:
         self._ends: set[str] = set()
         """Pods that have ended, by namespace and name."""
         self.clusters: Table[LiveCluster] = Table(
-            _namespace, lambda cluster: self._mark([cluster.metadata.uid or ""])
+            _index_cluster, lambda cluster: self._mark([cluster.metadata.uid or ""])
         )
         self.pods: Table[LivePod] = Table(
             lambda pod: (owner_of(pod),),
@@ -206,7 +208,7 @@ class ObjectCache:
         )
         self.pod_groups: Table[LivePodGroup] = Table(_place, lambda each: self._touch(_place(each)))
         self.ray_jobs: Table[LiveJob] = Table(
-            _namespace, lambda each: self._touch([each.metadata.uid or ""]), compact_job
+            _index_job, lambda each: self._touch([each.metadata.uid or ""]), compact_job
         )
         self.ray_services: Table[LiveService] = Table(
             _namespace, lambda each: self._touch([each.metadata.uid or ""]), compact_service
@@ -393,6 +395,17 @@ def owner_of(pod: LivePod) -> str:
 
 def _namespace(value: LiveObject) -> Iterable[str]:
     yield value.metadata.namespace or ""
+
+
+def _index_cluster(value: LiveObject) -> Iterable[str]:
+    yield value.metadata.namespace or ""
+    yield from _owner_uids(value)
+
+
+def _index_job(job: LiveJob) -> Iterable[str]:
+    """Yield `OPEN_JOBS` for a RayJob that is not complete: those are few, even if all are kept."""
+    if job.status.job_deployment_status != "Complete":
+        yield OPEN_JOBS
 
 
 def _name(value: LiveObject) -> Iterable[str]:

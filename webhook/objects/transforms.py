@@ -14,6 +14,7 @@ from typing import Any, Final, TypeVar
 import msgspec
 from msgspec.structs import astuple, replace
 
+from webhook.api import names
 from webhook.api.formats import in_line
 from webhook.api.objects import Bare, ObjectMeta, Strings
 from webhook.api.tenant_cache import TenantCache
@@ -127,14 +128,15 @@ def compact_object(value: Bare) -> Bare:
 def compact_job(job: LiveJob) -> LiveJob:
     """Return a RayJob with the part of its message that is shown."""
     status = replace(job.status, message=in_line(job.status.message))
-    return LiveJob(_identifying(job.metadata), job.spec, status)
+    return LiveJob(_identify_owner(job.metadata), job.spec, status)
 
 
 def compact_service(service: LiveService) -> LiveService:
     """Return a RayService with the parts of messages that are shown."""
     status = service.status
     return LiveService(
-        _identifying(service.metadata),
+        _identify_owner(service.metadata),
+        service.spec,
         replace(
             status,
             conditions=_conditions(status.conditions),
@@ -151,6 +153,17 @@ def _identifying(meta: ObjectMeta) -> ObjectMeta:
         namespace=meta.namespace and intern(meta.namespace),
         uid=meta.uid,
         resource_version=meta.resource_version,
+    )
+
+
+def _identify_owner(meta: ObjectMeta) -> ObjectMeta:
+    """Return the metadata of an owner of RayClusters: with its times and its queue of Kueue."""
+    queue = (meta.labels or {}).get(names.LABEL_KUEUE_QUEUE)
+    return replace(
+        _identifying(meta),
+        labels=None if queue is None else {names.LABEL_KUEUE_QUEUE: queue},
+        creation_timestamp=meta.creation_timestamp,
+        deletion_timestamp=meta.deletion_timestamp,
     )
 
 

@@ -236,6 +236,18 @@ def test_a_pod_of_a_raycluster_that_the_state_lacks_is_left_out(run: Run, write:
     assert (ended.status, "no RayClusters" in ended.out) == (0, True)
 
 
+def test_a_failed_job_whose_raycluster_is_deleted_is_shown_with_its_namespace(
+    run: Run, write: Write
+) -> None:
+    (job,) = samples()["job-failed"].ray_jobs
+    file = write({"apiVersion": "ray.io/v1", "kind": "RayJob", **job})
+    ended = run("status", "--state", file)
+    assert ended.status == 1
+    assert "job-failed  team: RayJob train has failed" in ended.out
+    assert ended.out.endswith("no RayClusters; 1 problem of RayJobs and RayServices\n")
+    assert run("status", "--state", file, "-n", "other").status == 0
+
+
 def test_an_owner_without_a_uid_is_that_of_the_raycluster(
     status: Run, run: Run, write: Write
 ) -> None:

@@ -5,9 +5,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from tests.harness.scenes import NOW, Scene, instant, llama, merged
+from tests.harness.scenes import CREATED, NOW, Object, Scene, instant, llama, merged
 from tests.webhook.diagnostics.samples import samples
 from webhook.api.objects import Bare, ObjectMeta
+from webhook.diagnostics.examiner import examine
 from webhook.objects.live_objects import (
     Application,
     JobStatus,
@@ -137,7 +138,56 @@ def test_a_job_that_starts_late_is_searched_where_its_mode_submits_it(
 def test_an_owner_of_the_same_name_is_another_object() -> None:
     scene = samples()["job-failed"].scene()
     scene.ray_jobs[0]["metadata"]["uid"] = "recreated"
+    assert [(problem.id, problem.cluster) for problem in scene.examined().every_problem] == [
+        ("job-failed", "")
+    ]
+
+
+CREATED_AT = {"name": "train", "namespace": "team", "creationTimestamp": instant(3000)}
+WITHOUT: list[tuple[Object, str, list[str]]] = [
+    ({}, "ray_jobs", ["cluster-not-created"]),
+    ({"jobDeploymentStatus": "Initializing", "startTime": instant(60)}, "ray_jobs", []),
+    ({"jobDeploymentStatus": "Failed", "reason": "AppFailed"}, "ray_jobs", ["job-failed"]),
+    ({"jobDeploymentStatus": "Suspended"}, "ray_jobs", ["suspended"]),
+    ({"jobDeploymentStatus": "Complete"}, "ray_jobs", []),
+    ({"jobDeploymentStatus": "Retrying"}, "ray_jobs", []),
+    ({}, "ray_services", ["cluster-not-created"]),
+]
+
+
+@pytest.mark.parametrize(("status", "kind", "ids"), WITHOUT)
+def test_an_owner_without_a_raycluster_is_a_problem_of_its_namespace(
+    status: Object, kind: str, ids: list[str]
+) -> None:
+    scene = Scene()
+    getattr(scene, kind).append({"metadata": CREATED_AT, "status": status})
+    cluster_report = scene.examined()
+    assert [problem.id for problem in cluster_report.problems] == ids
+    assert {problem.namespace for problem in cluster_report.problems} <= {"team"}
+    assert cluster_report.is_degraded == any(
+        each.level == "error" for each in cluster_report.problems
+    )
+
+
+@pytest.mark.parametrize(
+    ("kind", "spec"),
+    [
+        ("ray_jobs", {"clusterSelector": {"ray.io/cluster": "llama"}}),
+        ("ray_jobs", {"managedBy": "kueue.x-k8s.io/multikueue"}),
+        ("ray_services", {"managedBy": "kueue.x-k8s.io/multikueue"}),
+    ],
+)
+def test_an_owner_that_needs_no_raycluster_here_is_well(kind: str, spec: Object) -> None:
+    scene = Scene()
+    getattr(scene, kind).append({"metadata": CREATED_AT, "spec": spec})
     assert scene.ids() == []
+
+
+def test_an_owner_is_not_searched_while_rayclusters_may_not_be_read() -> None:
+    objects = ObjectCache()
+    meta = ObjectMeta(name="train", namespace="team", uid="1", creation_timestamp=CREATED)
+    objects.ray_jobs.load([LiveJob(meta)])
+    assert examine(objects, NOW).problems == ()
 
 
 def test_an_upgrade_that_does_not_proceed_names_the_active_raycluster() -> None:
@@ -183,7 +233,7 @@ def test_of_owners_only_names_statuses_and_the_shown_part_of_messages_are_stored
     meta = ObjectMeta(name="train", namespace="team", annotations={"a": long}, labels={"b": long})
     serve = ServeStatus("llama", {"llm": Application("UNHEALTHY", long)})
     objects.ray_jobs.put("1", LiveJob(meta, status=JobStatus(job_status="FAILED", message=long)))
-    objects.ray_services.put("2", LiveService(meta, ServiceStatus(None, serve, serve)))
+    objects.ray_services.put("2", LiveService(meta, status=ServiceStatus(None, serve, serve)))
     objects.services.put("3", Bare(meta))
     for values in (objects.ray_jobs.all, objects.ray_services.all, objects.services.all):
         assert all(len(msgspec.json.encode(value)) < 2000 for value in values)
