@@ -49,14 +49,11 @@ def test_claims_of_an_own_device_have_no_number() -> None:
     assert "SIZE" not in env
 
 
-@pytest.mark.parametrize(
-    ("profiles", "name", "rules"),
-    [
-        (add_profiles(FABRIC), "fabric", set()),
-        (add_profiles(FABRIC), "fabrik", {"annotation-value-invalid"}),
-        (PROFILES, "fabric", {"annotation-value-invalid"}),
-    ],
-)
+@pytest.mark.parametrize(("profiles", "name", "rules"), [
+    (add_profiles(FABRIC), "fabric", set()),
+    (add_profiles(FABRIC), "fabrik", {"annotation-value-invalid"}),
+    (PROFILES, "fabric", {"annotation-value-invalid"}),
+])  # fmt: skip
 def test_the_rules_know_own_devices_and_profiles(
     profiles: Profiles, name: str, rules: set[str]
 ) -> None:

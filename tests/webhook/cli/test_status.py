@@ -287,23 +287,15 @@ def test_missing_pods_that_no_quota_has_room_for_have_it_as_their_cause(
 
 
 LIMITING: list[tuple[dict[str, Any], tuple[str, ...]]] = [
-    (
-        {"kind": "ResourceQuota", "spec": {"hard": {"limits.cpu": "8"}}},
-        (
-            "ResourceQuota few requires limits.cpu of every container",
-            "write these amounts in the pod template; KubeRay then creates the pod by itself:",
-            "kubectl describe resourcequota -n team",
-        ),
-    ),
-    (
-        {"kind": "LimitRange", "spec": {"limits": [{"type": "Pod", "max": {"cpu": "1"}}]}},
-        (
-            "LimitRange few allows at most 1",
-            "change the LimitRange, or the amounts in the pod template; KubeRay then creates",
-            "kubectl describe limitrange -n team",
-        ),
-    ),
-]
+    ({"kind": "ResourceQuota", "spec": {"hard": {"limits.cpu": "8"}}},
+     ("ResourceQuota few requires limits.cpu of every container",
+     "write these amounts in the pod template; KubeRay then creates the pod by itself:",
+     "kubectl describe resourcequota -n team")),
+    ({"kind": "LimitRange", "spec": {"limits": [{"type": "Pod", "max": {"cpu": "1"}}]}},
+     ("LimitRange few allows at most 1",
+     "change the LimitRange, or the amounts in the pod template; KubeRay then creates",
+     "kubectl describe limitrange -n team")),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("limits", "texts"), LIMITING)

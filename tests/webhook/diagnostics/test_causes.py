@@ -45,42 +45,27 @@ def doubled() -> Scene:
 
 CASES: dict[str, tuple[Scene, set[str]]] = {
     "a pod with the index of another": (doubled(), {"identity-held-twice"}),
-    "and a host that really is missing": (
-        doubled().without(HOST.format(1)),
-        {"identity-held-twice", "host-missing"},
-    ),
-    "and a pod of that replica that was given another place": (
-        doubled().with_env(HOST.format(0), TPU_WORKER_ID="1"),
-        {"identity-held-twice", "worker-id-differs"},
-    ),
-    "and a host that is missing in another replica": (
-        doubled().without("llama-tpu-worker-1-3"),
-        {"identity-held-twice", "host-missing"},
-    ),
-    "a pod without a place": (
-        Scene().changed(HOST.format(3), **WITHOUT_IDENTITY),
-        {"pod-without-identity"},
-    ),
-    "and one that is missing": (
-        Scene().changed(HOST.format(3), **WITHOUT_IDENTITY).without("llama-tpu-worker-1-0"),
-        {"pod-without-identity", "host-missing"},
-    ),
-    "a pod of a group that there is not": (
-        Scene().changed(HOST.format(3), metadata={"labels": {"ray.io/group": "gone"}}),
-        {"pod-without-group"},
-    ),
-    "a pod that was made without the webhook": (
-        Scene().with_env(HOST.format(3), TPU_WORKER_ID=None).changed(HOST.format(3), **UNNAMED),
-        {"worker-id-differs"},
-    ),
-    "and another one without a name": (
-        Scene().with_env(HOST.format(3), TPU_WORKER_ID=None).changed(HOST.format(2), **UNNAMED),
-        {"worker-id-differs", "hostname-differs"},
-    ),
+    "and a host that really is missing": (doubled().without(HOST.format(1)),
+     {"identity-held-twice", "host-missing"}),
+    "and a pod of that replica that was given another place": (doubled()
+     .with_env(HOST.format(0), TPU_WORKER_ID="1"), {"identity-held-twice", "worker-id-differs"}),
+    "and a host that is missing in another replica": (doubled().without("llama-tpu-worker-1-3"),
+     {"identity-held-twice", "host-missing"}),
+    "a pod without a place": (Scene().changed(HOST.format(3), **WITHOUT_IDENTITY),
+     {"pod-without-identity"}),
+    "and one that is missing": (Scene().changed(HOST.format(3), **WITHOUT_IDENTITY)
+     .without("llama-tpu-worker-1-0"), {"pod-without-identity", "host-missing"}),
+    "a pod of a group that there is not": (Scene()
+     .changed(HOST.format(3), metadata={"labels": {"ray.io/group": "gone"}}),
+     {"pod-without-group"}),
+    "a pod that was made without the webhook": (Scene().with_env(HOST.format(3), TPU_WORKER_ID=None)
+     .changed(HOST.format(3), **UNNAMED), {"worker-id-differs"}),
+    "and another one without a name": (Scene().with_env(HOST.format(3), TPU_WORKER_ID=None)
+     .changed(HOST.format(2), **UNNAMED), {"worker-id-differs", "hostname-differs"}),
     "pods that are refused": (refused(), {"pod-refused"}),
     "and a host": (refused().without(HOST.format(3)), {"pod-refused"}),
     "and the head": (refused().without("llama-head"), {"pod-refused"}),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("scene", "shown"), CASES.values(), ids=CASES)

@@ -404,68 +404,36 @@ AVAILABLE = "0/9 nodes are available: {}. preemption: 0/9 nodes are available."
 MASTER = "1 node(s) had untolerated taint(s) {node-role.kubernetes.io/control-plane: }, "
 COLUMNS = "kubectl get nodes -o custom-columns=NAME:.metadata.name,"
 SENTENCES: dict[str, tuple[str, str, str]] = {
-    "a claim that is not bound": (
-        "pod has unbound immediate PersistentVolumeClaims",
-        "check that the PersistentVolumeClaim exists",
-        "kubectl describe pvc -n team weights",
-    ),
-    "a claim that does not exist": (
-        'persistentvolumeclaim "weights" not found',
-        "check that the PersistentVolumeClaim exists",
-        "kubectl describe pvc -n team weights",
-    ),
-    "a volume in another zone": (
-        MASTER + "8 node(s) had volume node affinity conflict",
-        "check that the PersistentVolumeClaim exists",
-        "kubectl describe pvc -n team weights",
-    ),
-    "devices of DRA": (
-        "9 cannot allocate all claims",
-        "check the ResourceClaims",
-        "kubectl describe resourceclaims -n team",
-    ),
-    "amounts": (
-        MASTER + "8 Insufficient google.com/tpu",
-        "add nodes with google.com/tpu",
-        COLUMNS + r"google.com/tpu:.status.allocatable.google\.com/tpu",
-    ),
+    "a claim that is not bound": ("pod has unbound immediate PersistentVolumeClaims",
+     "check that the PersistentVolumeClaim exists", "kubectl describe pvc -n team weights"),
+    "a claim that does not exist": ('persistentvolumeclaim "weights" not found',
+     "check that the PersistentVolumeClaim exists", "kubectl describe pvc -n team weights"),
+    "a volume in another zone": (MASTER + "8 node(s) had volume node affinity conflict",
+     "check that the PersistentVolumeClaim exists", "kubectl describe pvc -n team weights"),
+    "devices of DRA": ("9 cannot allocate all claims", "check the ResourceClaims",
+     "kubectl describe resourceclaims -n team"),
+    "amounts": (MASTER + "8 Insufficient google.com/tpu", "add nodes with google.com/tpu",
+     COLUMNS + r"google.com/tpu:.status.allocatable.google\.com/tpu"),
     "amounts on nodes of others": (
-        "3 node(s) had untolerated taint {team: b}, 6 Insufficient cpu, 1 Insufficient memory",
-        "add nodes with cpu, memory, free some",
-        COLUMNS + "cpu:.status.allocatable.cpu,memory:.status.allocatable.memory",
-    ),
+     "3 node(s) had untolerated taint {team: b}, 6 Insufficient cpu, 1 Insufficient memory",
+     "add nodes with cpu, memory, free some",
+     COLUMNS + "cpu:.status.allocatable.cpu,memory:.status.allocatable.memory"),
     "a taint of the nodes with the devices": (
-        "3 node(s) had untolerated taint {google.com/tpu: present}, 6 Insufficient google.com/tpu",
-        "add a toleration for google.com/tpu=present",
-        COLUMNS + "TAINTS:.spec.taints",
-    ),
-    "a taint": (
-        MASTER + "8 node(s) had untolerated taint {dedicated: b}",
-        "add a toleration for dedicated=b",
-        COLUMNS + "TAINTS:.spec.taints",
-    ),
-    "labels": (
-        MASTER + "8 node(s) didn't match Pod's node affinity/selector",
-        "add nodes with the labels",
-        f"kubectl get nodes -L {names.NODE_TPU_ACCELERATOR},{names.NODE_TPU_TOPOLOGY}",
-    ),
-    "other pods": (
-        "9 node(s) didn't match pod affinity rules",
-        "add nodes in the domain",
-        "kubectl get pods -n team -o wide",
-    ),
-    "ports": (
-        "9 node(s) didn't have free ports for the requested pod ports",
-        "remove hostPort",
-        f"kubectl get pod -n team {HOST} -o yaml",
-    ),
-    "topology spread": (
-        "9 node(s) didn't match pod topology spread constraints",
-        "add nodes in the other domains",
-        f"kubectl get pod -n team {HOST} -o yaml",
-    ),
+     "3 node(s) had untolerated taint {google.com/tpu: present}, 6 Insufficient google.com/tpu",
+     "add a toleration for google.com/tpu=present", COLUMNS + "TAINTS:.spec.taints"),
+    "a taint": (MASTER + "8 node(s) had untolerated taint {dedicated: b}",
+     "add a toleration for dedicated=b", COLUMNS + "TAINTS:.spec.taints"),
+    "labels": (MASTER + "8 node(s) didn't match Pod's node affinity/selector",
+     "add nodes with the labels",
+     f"kubectl get nodes -L {names.NODE_TPU_ACCELERATOR},{names.NODE_TPU_TOPOLOGY}"),
+    "other pods": ("9 node(s) didn't match pod affinity rules", "add nodes in the domain",
+     "kubectl get pods -n team -o wide"),
+    "ports": ("9 node(s) didn't have free ports for the requested pod ports", "remove hostPort",
+     f"kubectl get pod -n team {HOST} -o yaml"),
+    "topology spread": ("9 node(s) didn't match pod topology spread constraints",
+     "add nodes in the other domains", f"kubectl get pod -n team {HOST} -o yaml"),
     "cordoned nodes": ("9 node(s) were unschedulable", "uncordon the nodes", "kubectl get nodes"),
-}
+}  # fmt: skip
 
 
 def without_node(message: str) -> Scene:

@@ -10,9 +10,18 @@ from hypothesis import strategies as st
 from tests.builders import ClusterBuilder, a_cluster, cluster_config
 from webhook.api import names
 from webhook.api.formats import is_dns_label, is_qualified_name
-from webhook.groups import scheduling_groups
 from webhook.groups.annotations import CLUSTER, GRANULARITIES, REPLICA, WORKER_GROUP
-from webhook.groups.scheduling_groups import Gang
+from webhook.groups.scheduling_groups import (
+    CLUSTER_TEMPLATE,
+    HEAD_TEMPLATE,
+    Gang,
+    cluster_pod_group,
+    group_pod_group,
+    head_pod_group,
+    replica_pod_group,
+    template_name,
+    workload_name,
+)
 
 GROUPS = st.text(alphabet="abAB019-_.é/ ", min_size=1, max_size=80)
 CLUSTERS = st.from_regex(r"[a-z]([-a-z0-9]{0,51}[a-z0-9])?", fullmatch=True)
@@ -78,11 +87,11 @@ def test_what_does_not_matter_stands_in_no_way(cluster: ClusterBuilder) -> None:
 def every_name(cluster: str, group: str, suffix: str) -> list[str]:
     """Return the names of PodGroups of a cluster that has one group with one replica."""
     return [
-        scheduling_groups.cluster_pod_group(cluster),
-        scheduling_groups.head_pod_group(cluster),
-        scheduling_groups.group_pod_group(cluster, group),
-        scheduling_groups.replica_pod_group(cluster, group, f"{group}-{suffix}"),
-        scheduling_groups.replica_pod_group(cluster, group, suffix),
+        cluster_pod_group(cluster),
+        head_pod_group(cluster),
+        group_pod_group(cluster, group),
+        replica_pod_group(cluster, group, f"{group}-{suffix}"),
+        replica_pod_group(cluster, group, suffix),
     ]
 
 
@@ -92,28 +101,20 @@ def test_names_are_valid_bounded_and_our_own(cluster: str, group: str, suffix: s
         assert is_subdomain(name)
         assert name != cluster
         assert not name.endswith("-cluster")
-    assert is_subdomain(scheduling_groups.workload_name(cluster))
-    assert scheduling_groups.workload_name(cluster) != cluster
-    assert is_dns_label(scheduling_groups.template_name(group))
+    assert is_subdomain(workload_name(cluster))
+    assert workload_name(cluster) != cluster
+    assert is_dns_label(template_name(group))
 
 
 @given(CLUSTERS, GROUPS, GROUPS)
 def test_two_groups_of_a_cluster_never_share_a_name(cluster: str, one: str, other: str) -> None:
     if one != other:
-        assert scheduling_groups.group_pod_group(cluster, one) != scheduling_groups.group_pod_group(
-            cluster, other
-        )
-        assert scheduling_groups.template_name(one) != scheduling_groups.template_name(other)
-    fixed = {
-        scheduling_groups.cluster_pod_group(cluster),
-        scheduling_groups.head_pod_group(cluster),
-    }
+        assert group_pod_group(cluster, one) != group_pod_group(cluster, other)
+        assert template_name(one) != template_name(other)
+    fixed = {cluster_pod_group(cluster), head_pod_group(cluster)}
     assert len(fixed) == 2
-    assert scheduling_groups.group_pod_group(cluster, one) not in fixed
-    assert scheduling_groups.template_name(one) not in {
-        scheduling_groups.HEAD_TEMPLATE,
-        scheduling_groups.CLUSTER_TEMPLATE,
-    }
+    assert group_pod_group(cluster, one) not in fixed
+    assert template_name(one) not in {HEAD_TEMPLATE, CLUSTER_TEMPLATE}
 
 
 REPLICAS = st.tuples(
@@ -128,9 +129,7 @@ def test_two_replicas_never_share_a_name(one: tuple[str, str], other: tuple[str,
         (one, (one[0], "-".join(one))), (other, (other[0], "-".join(other)))
     ):
         if first != second:
-            assert scheduling_groups.replica_pod_group(
-                "c", *first
-            ) != scheduling_groups.replica_pod_group("c", *second)
+            assert replica_pod_group("c", *first) != replica_pod_group("c", *second)
 
 
 PARTS = st.lists(
@@ -139,27 +138,18 @@ PARTS = st.lists(
     max_size=4,
 ).map("-".join)
 KEYS = st.one_of(
-    st.tuples(st.just(scheduling_groups.cluster_pod_group), st.tuples(PARTS)),
-    st.tuples(st.just(scheduling_groups.head_pod_group), st.tuples(PARTS)),
-    st.tuples(st.just(scheduling_groups.group_pod_group), st.tuples(PARTS, PARTS)),
-    st.tuples(st.just(scheduling_groups.replica_pod_group), st.tuples(PARTS, PARTS, PARTS)),
+    st.tuples(st.just(cluster_pod_group), st.tuples(PARTS)),
+    st.tuples(st.just(head_pod_group), st.tuples(PARTS)),
+    st.tuples(st.just(group_pod_group), st.tuples(PARTS, PARTS)),
+    st.tuples(st.just(replica_pod_group), st.tuples(PARTS, PARTS, PARTS)),
 )
 
 
 @settings(max_examples=1000)
 @given(KEYS, KEYS)
-@example(
-    (scheduling_groups.group_pod_group, ("a", "b-worker-c")),
-    (scheduling_groups.group_pod_group, ("a-worker-b", "c")),
-)
-@example(
-    (scheduling_groups.group_pod_group, ("a", "b-bcdfg")),
-    (scheduling_groups.replica_pod_group, ("a", "b", "b-bcdfg")),
-)
-@example(
-    (scheduling_groups.head_pod_group, ("a-worker",)),
-    (scheduling_groups.group_pod_group, ("a", "head")),
-)
+@example((group_pod_group, ("a", "b-worker-c")), (group_pod_group, ("a-worker-b", "c")))
+@example((group_pod_group, ("a", "b-bcdfg")), (replica_pod_group, ("a", "b", "b-bcdfg")))
+@example((head_pod_group, ("a-worker",)), (group_pod_group, ("a", "head")))
 def test_no_two_pod_groups_of_a_namespace_share_a_name(
     one: tuple[Callable[..., str], tuple[str, ...]],
     other: tuple[Callable[..., str], tuple[str, ...]],
@@ -170,9 +160,7 @@ def test_no_two_pod_groups_of_a_namespace_share_a_name(
 
 def test_names_of_long_clusters_with_the_same_beginning_differ() -> None:
     one, other = ("x" * 240 + end for end in ("a", "b"))
-    assert scheduling_groups.group_pod_group(one, "g") != scheduling_groups.group_pod_group(
-        other, "g"
-    )
+    assert group_pod_group(one, "g") != group_pod_group(other, "g")
 
 
 def test_names_that_people_see_every_day_are_plain() -> None:
@@ -182,5 +170,5 @@ def test_names_that_people_see_every_day_are_plain() -> None:
         "c-worker-tpu",
         "c-worker-tpu-bcdfg",
     ]
-    assert scheduling_groups.template_name("tpu") == "worker-tpu"
-    assert scheduling_groups.workload_name("c") == "c.gang"
+    assert template_name("tpu") == "worker-tpu"
+    assert workload_name("c") == "c.gang"

@@ -97,15 +97,11 @@ OVERLAYS: dict[str, Json] = {
     "note": {"metadata": {"annotations": {"example.com/note": "x"}}},
     "label": {"metadata": {"labels": {"team": "a"}}},
     "owner": {"metadata": {"ownerReferences": [OWNER]}},
-    "apply": {
-        "metadata": {
-            "annotations": {APPLIED: "{}"},
-            "managedFields": [{"manager": "kubectl", "operation": "Update"}],
-        }
-    },
+    "apply": {"metadata": {"annotations": {APPLIED: "{}"},
+     "managedFields": [{"manager": "kubectl", "operation": "Update"}]}},
     "deletion": {"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": []}},
     "status": {"status": {"state": "ready", "observedGeneration": 2}},
-}
+}  # fmt: skip
 
 
 def _scale(value: Json) -> None:

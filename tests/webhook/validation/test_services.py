@@ -40,35 +40,17 @@ def test_without_its_gate_an_incremental_upgrade_is_not_checked() -> None:
     assert found(an_incremental_service(None), off) == set()
 
 
-@pytest.mark.parametrize(
-    ("built", "finding"),
-    [
-        (
-            a_job().spec(ttlSecondsAfterFinished=-1),
-            ("job-ttl-invalid", "spec.ttlSecondsAfterFinished"),
-        ),
-        (a_job().spec(deletionStrategy={}), ("deletion-incomplete", "spec.deletionStrategy")),
-        (
-            a_cluster().spec(historyServerOptions={}),
-            ("history-collector-missing", "spec.historyServerOptions.collectorOptions"),
-        ),
-        (
-            a_cluster()
-            .head_container(image="ray:2.55.1-py310")
-            .group()
-            .container(image="ray:2.55.1-py311"),
-            ("image-version-mismatch", f"{GROUP}.template.spec.containers[0].image"),
-        ),
-        (
-            a_cluster()
-            .spec(rayVersion="2.56")
-            .autoscaled(version="v1")
-            .head_container(image="x")
-            .group(priority=1),
-            ("priority-unsupported", f"{GROUP}.priority"),
-        ),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("built", "finding"), [
+    (a_job().spec(ttlSecondsAfterFinished=-1), ("job-ttl-invalid", "spec.ttlSecondsAfterFinished")),
+    (a_job().spec(deletionStrategy={}), ("deletion-incomplete", "spec.deletionStrategy")),
+    (a_cluster().spec(historyServerOptions={}),
+     ("history-collector-missing", "spec.historyServerOptions.collectorOptions")),
+    (a_cluster().head_container(image="ray:2.55.1-py310").group()
+     .container(image="ray:2.55.1-py311"),
+     ("image-version-mismatch", f"{GROUP}.template.spec.containers[0].image")),
+    (a_cluster().spec(rayVersion="2.56").autoscaled(version="v1").head_container(image="x")
+     .group(priority=1), ("priority-unsupported", f"{GROUP}.priority")),
+])  # fmt: skip
 def test_the_other_side_of_a_rule(built: Built, finding: tuple[str, str]) -> None:
     assert found(built, ON) == {finding}
 
