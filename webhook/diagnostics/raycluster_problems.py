@@ -204,7 +204,11 @@ def head_restarted(cluster: AssignedCluster) -> Iterator[Symptom]:
         older = [pod for pod in ready_pods if (_ray_began(pod) or began) < began]
         if not older:
             continue
-        fault = end_fault(head, status, end) if status is not None and end is not None else None
+        fault = (
+            end_fault(head, status, end, repeats=True)
+            if status is not None and end is not None
+            else None
+        )
         yield Symptom(
             f"the head restarted{f' ({fault.words})' if fault else ''}, so the RayCluster lost its "
             "actors, jobs and placement groups; "

@@ -2,7 +2,7 @@
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Final
 
 from webhook.api import names
@@ -15,6 +15,7 @@ from webhook.diagnostics.assigned_pods import (
     asks_for_tpu,
     newest,
 )
+from webhook.diagnostics.container_faults import end_fault
 from webhook.diagnostics.diagnosis import (
     ERROR,
     INFO,
@@ -480,18 +481,17 @@ def host_restarted(expected: Expected) -> Iterator[Symptom]:
         for host, host_pods in replica.pods.items()
         if any(pod.name in restarted_statuses for pod in host_pods)
     ]
-    count = max(status.restart_count for status in restarted_statuses.values())
-    first = next(iter(restarted_statuses))
+    first = next(pod for pod in pods if pod.name in restarted_statuses)
+    status = restarted_statuses[first.name]
     cluster = replica.group.cluster
+    restart = "if the job does not continue, restart all hosts of the replica: delete its pods"
+    fault = end_fault(first, status, status.last_end, repeats=True) if status.last_end else None
     yield Symptom(
-        f"{hosts(which)} of replica {replica.called} restarted ({format_count(count, 'restart')}), "
-        f"and the other hosts did not{_last_words(restarted_statuses.values())}",
-        "if the job does not continue, restart all hosts of the replica: delete its pods. "
-        "The log of the container that ended has the cause",
-        command=(
-            f"kubectl logs -n {cluster.namespace} {first} -c {restarted_statuses[first].name} -p"
-        ),
-        begin=Begin(earliest(map(_last_end, restarted_statuses.values())), newest(pods)),
+        f"{hosts(which)} of replica {replica.called} restarted"
+        f"{f' ({fault.words})' if fault else ''}, and the other hosts did not",
+        f"{fault.remedy}; {restart}" if fault else restart,
+        fault.command if fault else "",
+        Begin(earliest(map(_last_end, restarted_statuses.values())), newest(pods)),
         hosts=tuple(sorted(which)),
         pods=tuple(restarted_statuses),
         change=deletion_of_pods(cluster.namespace, [pod.name for pod in pods]),
@@ -501,14 +501,6 @@ def host_restarted(expected: Expected) -> Iterator[Symptom]:
 def _last_end(status: ContainerStatus) -> float | None:
     """Return when a container ended before it was started again."""
     return seconds_of(status.last_end.finished_at) if status.last_end else None
-
-
-def _last_words(statuses: Iterable[ContainerStatus]) -> str:
-    """Return the end of the previous run of the first restarted container, for a message."""
-    for status in statuses:
-        if (end := status.last_end) is not None:
-            return f"; the last end: {end.reason or 'ended'}, exit code {end.exit_code}"
-    return ""
 
 
 GROUP: Final = (

@@ -247,8 +247,8 @@ def test_a_host_that_restarted_alone_is_named_with_its_last_end_and_since_when()
     (problem,) = scene.examined().every_problem
     assert problem.id == "host-restarted"
     assert "host 3 of replica 0 " in problem.message
-    assert "(2 restarts)" in problem.message
-    assert "OOMKilled, exit code 137" in problem.message
+    assert "(ray-worker: OOMKilled, exit code 137, after 2 restarts)" in problem.message
+    assert problem.remedy.startswith("set a memory request and limit for ray-worker")
     assert problem.since == NOW - 600
     assert (problem.hosts, problem.pods) == ((3,), (HOST,))
     assert problem.change is not None
@@ -361,6 +361,13 @@ def test_a_head_that_restarted_has_lost_what_its_workers_belong_to() -> None:
     assert (problem.id, problem.since, len(problem.pods)) == ("head-restarted", NOW - 595, 8)
     assert "OOMKilled, exit code 137" in problem.message
     assert "fault tolerance of the GCS, and set a memory request and limit" in problem.remedy
+
+
+def test_the_log_of_a_run_before_a_restart_is_the_previous_one() -> None:
+    status = restarted(1, name="ray-head")
+    status["containerStatuses"][0]["lastState"]["terminated"]["reason"] = "Error"
+    (problem,) = Scene().changed(HEAD, status=status).examined().every_problem
+    assert problem.command == "kubectl logs -n team llama-head -c ray-head -p"
 
 
 def test_workers_that_started_after_the_restart_of_the_head_belong_to_it() -> None:
