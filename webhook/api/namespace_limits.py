@@ -106,21 +106,37 @@ class LimitRangeItem(Struct, frozen=True):
     default_request: Thousandths
 
 
-class NamespaceLimits(Struct, frozen=True):
+class NamespaceLimits:
     """The ResourceQuotas and LimitRanges of a namespace, and the amounts that LimitRanges add to
-    containers without them.
+    containers without them: of several, the first has precedence.
 
     `charges`: for names in quotas, whether the limits of a resource count instead of its requests.
     `resources`: the resources that all these name. `size`: the number of amounts.
     """
 
-    quotas: tuple[Quota, ...]
-    limits: tuple[LimitRangeItem, ...]
-    default: Thousandths
-    default_request: Thousandths
-    charges: dict[str, tuple[bool, str]]
-    resources: frozenset[str]
-    size: int
+    def __init__(self, limits: Iterable[Quota | LimitRangeItem]) -> None:
+        self.quotas: list[Quota] = []
+        self.limits: list[LimitRangeItem] = []
+        self.default: Thousandths = {}
+        self.default_request: Thousandths = {}
+        self.charges: dict[str, tuple[bool, str]] = {}
+        resources: list[str] = []
+        for limit in limits:
+            if isinstance(limit, Quota):
+                self.quotas.append(limit)
+                self.charges |= {name: charge for name in limit.hard if (charge := _charge(name))}
+                resources += limit.hard
+                # Whether a pod is in the scope BestEffort depends on these
+                resources += _COMPUTE if limit.scopes else ()
+                continue
+            if limit.max or limit.min or limit.ratio:
+                self.limits.append(limit)
+            self.default = {**limit.default, **self.default}
+            self.default_request = {**limit.default_request, **self.default_request}
+            resources += (*limit.max, *limit.min, *limit.ratio, *limit.default_request)
+        charged = (resource for _, resource in self.charges.values())
+        self.resources = frozenset((*resources, *charged))
+        self.size = len(resources)
 
     def usage(self, requests: Thousandths, limits: Thousandths) -> Thousandths:
         """Return the amounts of a pod or container by the names that quotas have for them."""
@@ -130,38 +146,6 @@ class NamespaceLimits(Struct, frozen=True):
             if amount is not None:
                 usage[name] = amount
         return usage
-
-
-def join_limits(limits: Iterable[Quota | LimitRangeItem]) -> NamespaceLimits:
-    """Return the limits of a namespace. Of several defaults, the first has precedence."""
-    quotas: list[Quota] = []
-    items: list[LimitRangeItem] = []
-    default: Thousandths = {}
-    default_request: Thousandths = {}
-    charges: dict[str, tuple[bool, str]] = {}
-    resources: list[str] = []
-    for limit in limits:
-        if isinstance(limit, Quota):
-            quotas.append(limit)
-            charges |= {name: charge for name in limit.hard if (charge := _charge(name))}
-            resources += limit.hard
-            # Whether a pod is in the scope BestEffort depends on these
-            resources += _COMPUTE if limit.scopes else ()
-        else:
-            if limit.max or limit.min or limit.ratio:
-                items.append(limit)
-            default = {**limit.default, **default}
-            default_request = {**limit.default_request, **default_request}
-            resources += (*limit.max, *limit.min, *limit.ratio, *limit.default_request)
-    return NamespaceLimits(
-        tuple(quotas),
-        tuple(items),
-        default=default,
-        default_request=default_request,
-        charges=charges,
-        resources=frozenset((*resources, *(resource for _, resource in charges.values()))),
-        size=len(resources),
-    )
 
 
 def _charge(name: str) -> tuple[bool, str] | None:
@@ -269,6 +253,6 @@ def read_namespaces(documents: Iterable[object]) -> dict[str, NamespaceLimits]:
                 meta = value.metadata
                 objects[meta.namespace or "default"][kind, meta.name] = [*read_limits(value)]
     return {
-        namespace: join_limits(chain.from_iterable(limits.values()))
+        namespace: NamespaceLimits(chain.from_iterable(limits.values()))
         for namespace, limits in objects.items()
     }

@@ -16,7 +16,6 @@ from webhook.api.namespace_limits import (
     NamespaceLimits,
     Quota,
     ResourceQuota,
-    join_limits,
     read_limits,
 )
 from webhook.api.objects import OBJECT_BYTES_MAX, ObjectMeta
@@ -73,7 +72,7 @@ class _Objects:
     def _join(self, namespace: str, stored: dict[str, _Stored]) -> None:
         if stored:
             limits = chain.from_iterable(value.limits for value in stored.values())
-            self.limits[namespace] = join_limits(limits)
+            self.limits[namespace] = NamespaceLimits(limits)
         else:
             del self.limits[namespace], self._namespaces[namespace]
 

@@ -1,5 +1,7 @@
 """The pods and other objects that a Ray object needs beside those that exist."""
 
+from collections.abc import Iterator
+
 from msgspec import Struct, field
 
 from webhook.api import names
@@ -52,6 +54,7 @@ def read_growth(old: RayObject | None, new: RayObject, *, second: bool = False) 
         return None
     reader = TemplateReader(limits, raised=new.settings.raise_wait_gcs_ready)
     templates = reader.read(new, current=old is new)
+    old_templates = templates if old is new else [] if old is None else reader.read(old)
     if reader.work > WORK_MAX:
         return None
     distinct = {id(pod.amounts): pod for pod in reversed(templates) if pod.most}
@@ -59,18 +62,14 @@ def read_growth(old: RayObject | None, new: RayObject, *, second: bool = False) 
     if old is None or second:
         growth.counts = _count_objects(new, second=second)
         return growth
-    old_templates = templates if old is new else reader.read(old)
     if old is not new and not _grows(old, old_templates, new, templates):
         return None
-    growth.ending = _count_existing(old, old_templates, new, templates)
+    growth.ending = [*_count_existing(old, old_templates, new, templates)]
     return growth
 
 
 def _grows(
-    old: RayObject,
-    old_templates: list[PodTemplate],
-    new: RayObject,
-    templates: list[PodTemplate],
+    old: RayObject, old_templates: list[PodTemplate], new: RayObject, templates: list[PodTemplate]
 ) -> bool:
     """Return whether amounts or numbers of pods changed. A RayJob that runs is not changed."""
     if at(old.root.value, "status", "rayClusterName"):
@@ -85,24 +84,18 @@ def _grows(
 
 
 def _count_existing(
-    old: RayObject,
-    old_templates: list[PodTemplate],
-    new: RayObject,
-    templates: list[PodTemplate],
-) -> list[tuple[PodAmounts, int]]:
-    """Set the existing pods of templates, and return those that KubeRay deletes. An update changes
+    old: RayObject, old_templates: list[PodTemplate], new: RayObject, templates: list[PodTemplate]
+) -> Iterator[tuple[PodAmounts, int]]:
+    """Set the existing pods of templates, and yield those that KubeRay deletes. An update changes
     no running pods, unless the upgrade strategy is Recreate or a replica gets more hosts.
     """
     namespaces, cluster = new.settings.namespaces, _running(old)
+    namespace = _namespace_of(new.root.value)
     if not cluster or namespaces is None:
-        return []
+        return
+    strategy = at(new.root.value, "spec", "upgradeStrategy", "type")
+    recreated = new.kind == names.RAYCLUSTER_KIND and strategy == RECREATE
     old_by_group = {template.group: template for template in old_templates}
-    recreated = (
-        new.cluster is not None
-        and new.kind == names.RAYCLUSTER_KIND
-        and ((new.cluster.field / "upgradeStrategy" / "type").text == RECREATE)
-    )
-    namespace, ending = _namespace_of(new.root.value), []
     for template in templates:
         old_template = old_by_group.get(template.group)
         if old_template is None:
@@ -111,8 +104,7 @@ def _count_existing(
         if not recreated and template.hosts <= old_template.hosts:
             template.existing = min(number, template.most)
         if number > template.existing:
-            ending.append((old_template.amounts, number - template.existing))
-    return ending
+            yield old_template.amounts, number - template.existing
 
 
 def _namespace_of(value: object) -> str:

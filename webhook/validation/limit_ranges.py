@@ -41,11 +41,9 @@ def _refusals(pod: PodAmounts, every: NamespaceLimits) -> Iterator[str]:
         for name in every.default:
             amount, limit = container.requests[name], container.limits[name]
             if amount > limit:
-                amount_text, most = format_amount(name, amount), format_amount(name, limit)
-                yield (
-                    f"container {container.name} has a {name[:63]} request of {amount_text}, "
-                    f"above its limit of {most}"
-                )
+                problem = f"a {name[:63]} request of {format_amount(name, amount)}"
+                above = f"above its limit of {format_amount(name, limit)}"
+                yield f"container {container.name} has {problem}, {above}"
     for limits in every.limits:
         if limits.type == CONTAINER:
             for container in pod.containers:
@@ -57,32 +55,27 @@ def _refusals(pod: PodAmounts, every: NamespaceLimits) -> Iterator[str]:
             )
 
 
-def _outside(limits: LimitRangeItem, requests: Thousandths, most: Thousandths) -> Iterator[str]:
+def _outside(
+    limit_range: LimitRangeItem, requests: Thousandths, limits: Thousandths
+) -> Iterator[str]:
     """Yield the amounts outside of a LimitRange, each with its bound."""
-    of = f"LimitRange {limits.name[:63]}"
-    kinds = (("limit", most), ("request", requests))
-    for name, bound in limits.max.items():
-        requirement = f"{of} allows at most {format_amount(name, bound)}"
-        if name not in most:
-            yield f"no {name[:63]} limit, and {requirement}"
-        for kind, amounts in kinds:
-            if amounts.get(name, bound) > bound:
-                amount = format_amount(name, amounts[name])
-                yield f"a {name[:63]} {kind} of {amount}, and {requirement}"
-    for name, bound in limits.min.items():
-        requirement = f"{of} requires at least {format_amount(name, bound)}"
-        if name not in requests:
-            yield f"no {name[:63]} request, and {requirement}"
-        for kind, amounts in kinds:
-            if amounts.get(name, bound) < bound:
-                amount = format_amount(name, amounts[name])
-                yield f"a {name[:63]} {kind} of {amount}, and {requirement}"
-    yield from _ratios(limits, requests, most)
-
-
-def _ratios(limits: LimitRangeItem, requests: Thousandths, most: Thousandths) -> Iterator[str]:
-    for name, ratio in limits.ratio.items():
-        request, limit = requests.get(name, 0), most.get(name, 0)
+    of = f"LimitRange {limit_range.name[:63]}"
+    amounts_of = {"limit": limits, "request": requests}
+    for bounds, sign, required, demand in (
+        (limit_range.max, 1, "limit", "allows at most"),
+        (limit_range.min, -1, "request", "requires at least"),
+    ):
+        for name, bound in bounds.items():
+            requirement = f"{of} {demand} {format_amount(name, bound)}"
+            if name not in amounts_of[required]:
+                yield f"no {name[:63]} {required}, and {requirement}"
+            for kind, amounts in amounts_of.items():
+                amount = amounts.get(name, bound)
+                if amount * sign > bound * sign:
+                    shown_amount = format_amount(name, amount)
+                    yield f"a {name[:63]} {kind} of {shown_amount}, and {requirement}"
+    for name, ratio in limit_range.ratio.items():
+        request, limit = requests.get(name, 0), limits.get(name, 0)
         if not request or not limit or limit * 1000 > ratio * request:
-            bound = f"LimitRange {limits.name[:63]} allows {ratio / 1000:g} times its request"
-            yield f"a {name[:63]} limit that is too high or missing, and {bound}"
+            bound_text = f"{of} allows {ratio / 1000:g} times its request"
+            yield f"a {name[:63]} limit that is too high or missing, and {bound_text}"

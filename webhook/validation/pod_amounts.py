@@ -83,7 +83,7 @@ class PodAmounts(Struct):
 
 class PodTemplate(Struct):
     """The pods of one template: their number at least and at most, and the fields of its group that
-    set them, if any. `existing` of them are not created.
+    set the two numbers, if any. `existing` of them are not created.
     """
 
     field: Field
@@ -92,8 +92,7 @@ class PodTemplate(Struct):
     hosts: int = 1
     least: int = 1
     most: int = 1
-    least_name: str = ""
-    most_name: str = ""
+    number_names: tuple[str, str] = ("", "")
     existing: int = 0
 
 
@@ -138,9 +137,9 @@ class TemplateReader:
     def _worker(self, group: GroupSpec, autoscaling: bool) -> PodTemplate:  # noqa: FBT001 - of two ways to scale
         scale, hosts = group.scale, max(group.hosts, 0)
         least = most = scale.desired
-        least_name = most_name = "replicas"
+        number_names = ("replicas", "replicas")
         if autoscaling and not scale.suspend:
-            least_name, most_name = "minReplicas", "maxReplicas"
+            number_names = ("minReplicas", "maxReplicas")
             least = scale.min_replicas or 0
             most = least if scale.max_replicas in (None, UNBOUNDED) else scale.max_replicas or 0
             # KubeRay starts `replicas` pods before the autoscaler changes the number
@@ -153,8 +152,7 @@ class TemplateReader:
             hosts=hosts,
             least=least * hosts,
             most=max(least, most) * hosts,
-            least_name=least_name,
-            most_name=most_name,
+            number_names=number_names,
         )
 
     def _amounts(self, spec: dict[str, Any], *added: _Container) -> PodAmounts:

@@ -9,14 +9,14 @@ from webhook.validation.finding import Fault
 from webhook.validation.growth import Growth
 from webhook.validation.pod_amounts import PodAmounts, PodTemplate
 
-_REQUIRED: Final = (
+_REQUIRED: Final = [
     "cpu",
     "memory",
     "requests.cpu",
     "requests.memory",
     "limits.cpu",
     "limits.memory",
-)
+]
 _SHOWN_MAX: Final = 3
 ADVICE: Final = ": need less, or raise it"
 """The end of a message, which `status` replaces with a remedy of its own."""
@@ -131,7 +131,7 @@ def _shortage(
         return None
     order = sorted(refused.values())
     template = templates[order[0][0][0]]
-    number_name = template.most_name if most else template.least_name
+    number_name = template.number_names[most]
     reason = f" for {number_name}" if number_name else ""
     beside = " beside the old RayCluster" if growth.second else ""
     pods = "new pods" if any(pod.existing for pod in growth.templates) else "pods"

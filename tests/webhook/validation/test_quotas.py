@@ -20,7 +20,7 @@ from tests.harness.ray_objects import (
 from tests.harness.work import RATIO_MAX, lines
 from tests.webhook.validation.quota_admission import Admission
 from webhook.api import names
-from webhook.api.namespace_limits import NamespaceLimits, join_limits, read_namespaces
+from webhook.api.namespace_limits import NamespaceLimits, read_namespaces
 from webhook.api.objects import RayCluster
 from webhook.api.quantity import parse_quantity
 from webhook.manifest.kuberay_pods import expand
@@ -164,7 +164,7 @@ def test_the_work_for_containers_with_resources_of_their_own_is_linear() -> None
             template={"spec": {"initContainers": inits, "containers": inits}}
         )
         ray_object = read_ray_object("RayCluster", cluster.build(), RuleSettings())
-        return lambda: TemplateReader(join_limits(()), raised=True).read(ray_object)
+        return lambda: TemplateReader(NamespaceLimits(()), raised=True).read(ray_object)
 
     one, two = (lines(forecast_of(number)) for number in (100, 200))
     assert two / one < RATIO_MAX
@@ -382,7 +382,7 @@ def test_groups_of_equal_templates_are_read_once() -> None:
         for index in range(number):
             cluster.group(f"g{index}").tpu("4x4", 4)
         ray_object = read_ray_object("RayCluster", cluster.build(), RuleSettings())
-        return lambda: TemplateReader(join_limits(()), raised=True).read(ray_object)
+        return lambda: TemplateReader(NamespaceLimits(()), raised=True).read(ray_object)
 
     amounts = [template.amounts for template in forecast_of(100)()]  # type: ignore[attr-defined]
     assert len({id(each) for each in amounts}) == 2
