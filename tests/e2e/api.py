@@ -18,9 +18,7 @@ Json = dict[str, Any]
 Objects = list[Json]
 
 MERGE_PATCH = "application/merge-patch+json"
-JSON_PATCH = "application/json-patch+json"
 STRATEGIC_PATCH = "application/strategic-merge-patch+json"
-APPLY_PATCH = "application/apply-patch+yaml"
 
 
 @dataclass(frozen=True)
@@ -50,6 +48,14 @@ SERVICES = Resource("v1", "services")
 SECRETS = Resource("v1", "secrets")
 SERVICE_ACCOUNTS = Resource("v1", "serviceaccounts")
 EVENTS = Resource("events.k8s.io/v1", "events")
+CONFIG_MAPS = Resource("v1", "configmaps")
+LIMIT_RANGES = Resource("v1", "limitranges")
+QUOTAS = Resource("v1", "resourcequotas")
+DEPLOYMENTS = Resource("apps/v1", "deployments")
+LEASES = Resource("coordination.k8s.io/v1", "leases")
+CLUSTER_ROLE_BINDINGS = Resource(
+    "rbac.authorization.k8s.io/v1", "clusterrolebindings", namespaced=False
+)
 CRDS = Resource("apiextensions.k8s.io/v1", "customresourcedefinitions", namespaced=False)
 RAY_CLUSTERS = Resource("ray.io/v1", "rayclusters")
 RAY_JOBS = Resource("ray.io/v1", "rayjobs")

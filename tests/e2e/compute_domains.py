@@ -4,7 +4,6 @@ that creates the ResourceClaimTemplate of each ComputeDomain.
 
 import threading
 from pathlib import Path
-from types import TracebackType
 from typing import Final, Self
 
 import yaml
@@ -45,12 +44,7 @@ class Driver:
         self._thread.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._done.set()
         self._thread.join()
 

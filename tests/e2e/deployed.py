@@ -13,7 +13,17 @@ from contextlib import ExitStack
 from threading import Event, Thread
 from typing import Final, Self
 
-from tests.e2e.api import MERGE_PATCH, PODS, SECRETS, SERVICES, ApiError, Json, Resource
+from tests.e2e.api import (
+    CONFIG_MAPS,
+    DEPLOYMENTS,
+    MERGE_PATCH,
+    PODS,
+    SECRETS,
+    SERVICES,
+    ApiError,
+    Json,
+    Resource,
+)
 from tests.e2e.control_plane import ControlPlane
 from tests.e2e.installation import NAMESPACE, WEBHOOK, token_kubeconfig
 from tests.e2e.process import Peer, free_port, says_ready
@@ -24,8 +34,6 @@ from tests.manifests.environment import environment
 ROUTING: Final = "--enable-aggregator-routing=true"
 """The flag of an API server that calls endpoints in place of the address of a Service."""
 
-DEPLOYMENTS: Final = Resource("apps/v1", "deployments")
-CONFIG_MAPS: Final = Resource("v1", "configmaps")
 ENDPOINT_SLICES: Final = Resource("discovery.k8s.io/v1", "endpointslices")
 ENDPOINTS: Final = Resource("v1", "endpoints")
 CERTIFICATE: Final = "ray-webhook-tls"

@@ -13,7 +13,7 @@ from typing import Any
 import yaml
 
 from tests import ROOT
-from tests.e2e.api import SERVICE_ACCOUNTS
+from tests.e2e.api import MUTATING_WEBHOOKS, SERVICE_ACCOUNTS, VALIDATING_WEBHOOKS
 from tests.e2e.control_plane import ControlPlane
 from tests.harness.server import PROGRAM
 from tests.manifests.render import helm
@@ -231,3 +231,12 @@ def asked(right: Right) -> tuple[str, str]:
     """A right as `account_may` takes it."""
     group, resource, verb = right
     return verb, f"{resource}.{group}" if group else resource
+
+
+def bundles(plane: ControlPlane) -> set[str]:
+    """Return the different bundles of both configurations."""
+    return {
+        webhook["clientConfig"].get("caBundle", "")
+        for resource in (MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS)
+        for webhook in plane.api.get(resource, WEBHOOK)["webhooks"]
+    }

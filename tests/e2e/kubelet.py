@@ -4,7 +4,6 @@ removes deleted pods.
 
 from contextlib import suppress
 from threading import Event, Thread
-from types import TracebackType
 from typing import Self
 
 from tests.e2e.api import MERGE_PATCH, PODS, Api, ApiError, Json
@@ -30,12 +29,7 @@ class Kubelet:
         self._thread.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._ended.set()
         self._thread.join()
 

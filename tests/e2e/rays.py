@@ -5,9 +5,10 @@ from collections.abc import Sequence
 import yaml
 
 from tests import ROOT
-from tests.e2e.api import PODS, RAY_CLUSTERS, Api, Json, Objects, Resource
+from tests.e2e.api import EVENTS, PODS, RAY_CLUSTERS, Api, Json, Objects, Resource
 from tests.e2e.waiting import until, until_equal
 from tests.harness.identities import identity_of, violations
+from webhook.api import names
 from webhook.manifest.kuberay_pods import expand
 from webhook.manifest.reader import Manifest
 from webhook.manifest.views import as_cluster
@@ -15,6 +16,8 @@ from webhook.manifest.views import as_cluster
 EXAMPLES = ROOT / "examples"
 HOSTS = 4
 """Hosts of each replica of `slices`."""
+
+IDENTITY = (*names.IDENTITY_LABELS, names.LABEL_LEGACY_REPLICA_INDEX)
 
 Identities = list[tuple[int, int]]
 
@@ -143,3 +146,8 @@ def wrong_identities(pods: Objects, *clusters: Json) -> list[str]:
         for group in cluster["spec"]["workerGroupSpecs"]
     }
     return violations(pods, hosts)
+
+
+def events_of(api: Api, namespace: str, reason: str) -> Objects:
+    """Return the events of a reason."""
+    return [each for each in api.list(EVENTS, namespace) if each["reason"] == reason]

@@ -14,19 +14,11 @@ from cryptography import x509
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from tests.e2e import needs
-from tests.e2e.api import (
-    MUTATING_WEBHOOKS,
-    PODS,
-    RAY_CLUSTERS,
-    SECRETS,
-    VALIDATING_WEBHOOKS,
-    ApiError,
-    Json,
-)
+from tests.e2e.api import PODS, RAY_CLUSTERS, SECRETS, ApiError, Json
 from tests.e2e.cert_manager import CertManager
 from tests.e2e.control_plane import ControlPlane
 from tests.e2e.deployed import CERTIFICATE, ROUTING, Deployed
-from tests.e2e.installation import NAMESPACE, WEBHOOK, apply_kustomization, check
+from tests.e2e.installation import NAMESPACE, WEBHOOK, apply_kustomization, bundles, check
 from tests.e2e.rays import slices, worker_of
 from tests.e2e.waiting import until, until_equal
 from webhook.api import names
@@ -195,15 +187,6 @@ def is_trusted(plane: ControlPlane) -> bool:
 def authority_of(plane: ControlPlane) -> str:
     """Return the authority that signed the certificate of the webhook."""
     return str(secret(plane, CERTIFICATE)["ca.crt"])
-
-
-def bundles(plane: ControlPlane) -> set[str]:
-    """Return the different bundles of both configurations."""
-    return {
-        webhook["clientConfig"].get("caBundle", "")
-        for resource in (MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS)
-        for webhook in plane.api.get(resource, WEBHOOK)["webhooks"]
-    }
 
 
 def has_identity(plane: ControlPlane, worker: Json) -> bool:

@@ -1,18 +1,18 @@
 """The control plane itself: KubeRay creates pods in it, with and without its own indexing."""
 
 import json
-from collections.abc import Callable
-from time import monotonic, sleep
+from time import sleep
 
 import pytest
 
-from tests.e2e.api import PODS, RAY_CLUSTERS, SERVICES, Api, ApiError, Json
+from tests.e2e.api import PODS, RAY_CLUSTERS, SERVICES, Api, ApiError
 from tests.e2e.control_plane import ControlPlane
 from tests.e2e.kuberay import USER, Operator
+from tests.e2e.rays import HOSTS, slices, wait_for_workers
 
 pytestmark = pytest.mark.e2e
 
-REPLICAS, HOSTS = 2, 4
+REPLICAS = 2
 INDEX_LABELS = (
     "ray.io/worker-group-replica-index",
     "ray.io/worker-group-replica-name",
@@ -25,8 +25,8 @@ def test_kuberay_labels_the_hosts_of_each_replica_when_its_gate_is_on(
 ) -> None:
     namespace = control_plane.namespace("gate-on")
     with Operator(control_plane, multi_host_indexing=True):
-        control_plane.api.create(RAY_CLUSTERS, ray_cluster("tpu"), namespace)
-        workers = until(lambda: worker_pods(control_plane.api, namespace), REPLICAS * HOSTS)
+        control_plane.api.create(RAY_CLUSTERS, slices("tpu", REPLICAS), namespace)
+        workers = wait_for_workers(control_plane.api, namespace, REPLICAS * HOSTS)
 
         identities = {
             tuple(pod["metadata"]["labels"][key] for key in INDEX_LABELS) for pod in workers
@@ -48,11 +48,12 @@ def test_kuberay_labels_the_hosts_of_each_replica_when_its_gate_is_on(
 def test_kuberay_says_nothing_about_hosts_when_its_gate_is_off(control_plane: ControlPlane) -> None:
     namespace = control_plane.namespace("gate-off")
     with Operator(control_plane, multi_host_indexing=False):
-        control_plane.api.create(RAY_CLUSTERS, ray_cluster("tpu"), namespace)
-        workers = until(lambda: worker_pods(control_plane.api, namespace), REPLICAS * HOSTS)
+        control_plane.api.create(RAY_CLUSTERS, slices("tpu", REPLICAS), namespace)
+        workers = wait_for_workers(control_plane.api, namespace, REPLICAS * HOSTS)
         sleep(1)  # a reconcile that counted wrong would create more
 
-        assert len(worker_pods(control_plane.api, namespace)) == REPLICAS * HOSTS
+        stored = control_plane.api.list(PODS, namespace, "ray.io/node-type=worker")
+        assert len(stored) == REPLICAS * HOSTS
         assert not [pod for pod in workers if set(INDEX_LABELS) & set(pod["metadata"]["labels"])]
         assert {pod["spec"].get("hostname") for pod in workers} == {None}
 
@@ -62,7 +63,7 @@ def test_kuberay_says_nothing_about_hosts_when_its_gate_is_off(control_plane: Co
 
 def test_objects_outlive_a_restart_of_the_api_server(control_plane: ControlPlane) -> None:
     namespace = control_plane.namespace("restart")
-    control_plane.api.create(RAY_CLUSTERS, ray_cluster("kept"), namespace)
+    control_plane.api.create(RAY_CLUSTERS, slices("kept", REPLICAS), namespace)
 
     control_plane.stop_api_server()
     assert not control_plane.api.ok("/readyz")
@@ -81,7 +82,7 @@ def test_kubectl_applies_a_ray_cluster(control_plane: ControlPlane) -> None:
     namespace = control_plane.namespace("kubectl")
 
     done = control_plane.kubectl(
-        "apply", "-n", namespace, "-f", "-", stdin=json.dumps(ray_cluster("applied"))
+        "apply", "-n", namespace, "-f", "-", stdin=json.dumps(slices("applied", REPLICAS))
     )
 
     assert done.returncode == 0, done.stderr
@@ -98,43 +99,3 @@ def test_a_user_without_a_role_may_do_nothing(control_plane: ControlPlane) -> No
     assert refusal.value.code == 403
     assert "stranger" in refusal.value.status["message"]
     assert USER not in refusal.value.status["message"]
-
-
-def worker_pods(api: Api, namespace: str) -> list[Json]:
-    """The worker pods of a namespace."""
-    return api.list(PODS, namespace, "ray.io/node-type=worker")
-
-
-def until(items: Callable[[], list[Json]], count: int, seconds: float = 180) -> list[Json]:
-    """The items as soon as there are `count`."""
-    deadline = monotonic() + seconds
-    while len(found := items()) < count:
-        assert monotonic() < deadline, f"{len(found)} of {count} after {seconds} s"
-        sleep(0.1)
-    return found
-
-
-def ray_cluster(name: str) -> Json:
-    """A RayCluster with a head and one group of TPU replicas that span several hosts."""
-    tpu = {"limits": {"google.com/tpu": "4", "cpu": "4", "memory": "8Gi"}}
-    worker = {"name": "ray-worker", "image": "rayproject/ray:2.52.0", "resources": tpu}
-    head = {"name": "ray-head", "image": "rayproject/ray:2.52.0"}
-    group = {
-        "groupName": "tpu-group",
-        "replicas": REPLICAS,
-        "minReplicas": 0,
-        "maxReplicas": REPLICAS,
-        "numOfHosts": HOSTS,
-        "rayStartParams": {},
-        "template": {"spec": {"containers": [worker]}},
-    }
-    return {
-        "apiVersion": "ray.io/v1",
-        "kind": "RayCluster",
-        "metadata": {"name": name},
-        "spec": {
-            "rayVersion": "2.52.0",
-            "headGroupSpec": {"rayStartParams": {}, "template": {"spec": {"containers": [head]}}},
-            "workerGroupSpecs": [group],
-        },
-    }

@@ -6,10 +6,17 @@ import pytest
 
 from tests.e2e.api import PODS, RAY_CLUSTERS
 from tests.e2e.control_plane import ControlPlane
-from tests.e2e.identities import IDENTITY, events_of
 from tests.e2e.installation import WITH_CONTROLLER
 from tests.e2e.kuberay import Operator
-from tests.e2e.rays import HOSTS, slices, wait_for_workers, with_identity, workers
+from tests.e2e.rays import (
+    HOSTS,
+    IDENTITY,
+    events_of,
+    slices,
+    wait_for_workers,
+    with_identity,
+    workers,
+)
 from tests.e2e.waiting import until, until_equal
 from tests.e2e.webhook_process import Webhook
 

@@ -14,6 +14,8 @@ import yaml
 
 from tests.e2e import build, needs
 from tests.e2e.api import (
+    CONFIG_MAPS,
+    DEPLOYMENTS,
     MUTATING_WEBHOOKS,
     PODS,
     RAY_CLUSTERS,
@@ -23,7 +25,7 @@ from tests.e2e.api import (
 )
 from tests.e2e.cert_manager import CertManager
 from tests.e2e.control_plane import ControlPlane
-from tests.e2e.deployed import CONFIG_MAPS, DEPLOYMENTS, ROUTING, Deployed
+from tests.e2e.deployed import ROUTING, Deployed
 from tests.e2e.helm import helm
 from tests.e2e.installation import NAMESPACE
 from tests.e2e.rays import slices, worker_of

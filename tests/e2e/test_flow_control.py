@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from tests.e2e.api import PODS, RAY_CLUSTERS, Api, ApiError, Json, Resource
+from tests.e2e.api import CLUSTER_ROLE_BINDINGS, PODS, RAY_CLUSTERS, Api, ApiError, Json
 from tests.e2e.control_plane import ControlPlane
 from tests.e2e.kuberay import USER
 from tests.e2e.metrics import samples
@@ -17,7 +17,6 @@ from tests.e2e.webhook_process import Webhook
 
 pytestmark = pytest.mark.e2e
 
-BINDINGS = Resource("rbac.authorization.k8s.io/v1", "clusterrolebindings", namespaced=False)
 GROUPS = ["system:serviceaccounts", "system:serviceaccounts:ray-system", "system:authenticated"]
 IN_FLIGHT = ("--max-mutating-requests-inflight=4", "--max-requests-inflight=8")
 AT_ONCE, REPLICAS = 24, 30
@@ -28,7 +27,7 @@ def kuberay(plane: ControlPlane) -> Api:
     subject = {"kind": "User", "name": USER, "apiGroup": "rbac.authorization.k8s.io"}
     role = {"kind": "ClusterRole", "name": "cluster-admin", "apiGroup": "rbac.authorization.k8s.io"}
     binding = {"metadata": {"name": "kuberay"}, "roleRef": role, "subjects": [subject]}
-    plane.api.create(BINDINGS, binding)
+    plane.api.create(CLUSTER_ROLE_BINDINGS, binding)
     return Api.of_kubeconfig(plane.kubeconfig(USER, GROUPS))
 
 

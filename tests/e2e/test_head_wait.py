@@ -4,7 +4,7 @@ with more resources, pods of KubeRay are admitted exactly as before.
 
 import pytest
 
-from tests.e2e.api import PODS, RAY_CLUSTERS, Json, Objects, Resource
+from tests.e2e.api import LIMIT_RANGES, PODS, QUOTAS, RAY_CLUSTERS, Json, Objects
 from tests.e2e.control_plane import ControlPlane
 from tests.e2e.gangs import grouped
 from tests.e2e.kuberay import Operator
@@ -14,8 +14,6 @@ from webhook.api import names
 
 pytestmark = pytest.mark.e2e
 
-LIMIT_RANGES = Resource("v1", "limitranges")
-QUOTAS = Resource("v1", "resourcequotas")
 POD = {"cpu": "4", "memory": "16Gi"}
 RAISED = {"cpu": "900m", "memory": "1Gi"}
 

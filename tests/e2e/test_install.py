@@ -2,7 +2,6 @@
 
 import asyncio
 import base64
-import json
 import os
 import ssl
 import subprocess
@@ -18,13 +17,27 @@ import yaml
 from cryptography import x509
 
 from tests.e2e import build, needs
-from tests.e2e.api import MUTATING_WEBHOOKS, PODS, SECRETS, Api, ApiError
+from tests.e2e.api import (
+    MUTATING_WEBHOOKS,
+    PODS,
+    SECRETS,
+    VALIDATING_WEBHOOKS,
+    Api,
+    ApiError,
+)
 from tests.e2e.control_plane import ControlPlane
 from tests.e2e.helm import helm
-from tests.e2e.installation import ACCOUNT, NAMESPACE, REGISTRATIONS, applied, apply, removed
-from tests.e2e.waiting import SECONDS, until
+from tests.e2e.installation import (
+    ACCOUNT,
+    NAMESPACE,
+    REGISTRATIONS,
+    applied,
+    apply,
+    bundles,
+    removed,
+)
+from tests.e2e.waiting import until
 from tests.harness.listener import ask
-from tests.harness.listener import until as wait_until
 from tests.harness.server import ready
 from tests.manifests import render
 from tests.manifests.environment import environment
@@ -87,7 +100,7 @@ def test_an_upgrade_leaves_certificate_and_bundles(control_plane: ControlPlane, 
         before = stored(control_plane)
         one(objects, "ValidatingWebhookConfiguration")["webhooks"][0]["timeoutSeconds"] = 7
         install(control_plane, way, objects, "--set", "validating.timeoutSeconds=7")
-        (webhook,) = get(control_plane, "validatingwebhookconfiguration", "ray-webhook")["webhooks"]
+        (webhook,) = control_plane.api.get(VALIDATING_WEBHOOKS, "ray-webhook")["webhooks"]
         assert webhook["timeoutSeconds"] == 7
         assert stored(control_plane) == before
         assert bundles(control_plane) == {before["ca.crt"]}
@@ -108,17 +121,8 @@ def install(plane: ControlPlane, way: str, objects: list[Object], *values: str) 
 
 def stored(plane: ControlPlane) -> dict[str, str]:
     """Return the data of the Secret."""
-    data: dict[str, str] = get(plane, "secret", "ray-webhook-tls", "-n", NAMESPACE)["data"]
+    data: dict[str, str] = plane.api.get(SECRETS, "ray-webhook-tls", NAMESPACE)["data"]
     return data
-
-
-def bundles(plane: ControlPlane) -> set[str]:
-    """Return the different bundles of both configurations."""
-    kinds = ("mutatingwebhookconfiguration", "validatingwebhookconfiguration")
-    webhooks = [
-        webhook for kind in kinds for webhook in get(plane, kind, "ray-webhook")["webhooks"]
-    ]
-    return {webhook["clientConfig"].get("caBundle", "") for webhook in webhooks}
 
 
 def test_with_the_rights_and_settings_of_the_manifests_the_service_becomes_ready(
@@ -127,7 +131,7 @@ def test_with_the_rights_and_settings_of_the_manifests_the_service_becomes_ready
     control_plane.namespace(NAMESPACE)
     objects = installation("self-signed")
     with applied(control_plane, objects), running(control_plane, objects, tmp_path) as (url, admin):
-        wait_until(lambda: httpx.get(f"{admin}/readyz", timeout=30).is_success, SECONDS)
+        until(lambda: is_ready(admin), "it is ready")
         lines = httpx.get(f"{admin}/readyz?verbose", timeout=30).text
         assert "[+] worker pods" in lines
         assert "[+] certificate: expires 20" in lines
@@ -143,7 +147,7 @@ def test_with_the_rights_and_settings_of_the_manifests_the_service_becomes_ready
         assert answer.startswith(b"HTTP/1.1 404")
         words = kubectl_words("kubectl -n ray-webhook patch secret")
         assert control_plane.kubectl(*words).returncode == 0
-        wait_until(lambda: not {"", bundle} & bundles(control_plane), SECONDS)
+        until(lambda: not {"", bundle} & bundles(control_plane), "there is another authority")
         assert trusted(control_plane)
 
 
@@ -158,14 +162,14 @@ def test_installed_as_argo_cd_does_the_service_is_ready_before_its_configuration
     assert waves == {"1"}
     with removed(control_plane, later), applied(control_plane, first):
         with running(control_plane, objects, tmp_path) as (_, admin):
-            wait_until(lambda: is_ready(admin), SECONDS)
+            until(lambda: is_ready(admin), "it is ready")
             apply(control_plane, later)
-            wait_until(lambda: trusted(control_plane), SECONDS)
+            until(lambda: trusted(control_plane), "it is trusted")
         control_plane.kubectl("delete", "mutatingwebhookconfiguration", "ray-webhook")
         with running(control_plane, objects, tmp_path) as (_, admin):
-            wait_until(lambda: is_ready(admin), SECONDS)
+            until(lambda: is_ready(admin), "it is ready")
             apply(control_plane, later)
-            wait_until(lambda: trusted(control_plane), SECONDS)
+            until(lambda: trusted(control_plane), "it is trusted")
 
 
 def is_ready(admin: str) -> bool:
@@ -243,14 +247,6 @@ async def fetch(config: Path, replicas: int) -> list[Pair]:
         )
 
 
-def get(plane: ControlPlane, *words: str) -> Object:
-    """Return an object."""
-    done = plane.kubectl("get", *words, "-o", "json")
-    assert done.returncode == 0, done.stderr
-    found: Object = json.loads(done.stdout)
-    return found
-
-
 @pytest.mark.parametrize("release", ["ray-webhook", "team"])
 def test_an_installation_whose_image_never_runs_refuses_only_workers_that_need_it(
     control_plane: ControlPlane, release: str
@@ -261,7 +257,7 @@ def test_an_installation_whose_image_never_runs_refuses_only_workers_that_need_i
     objects = render.helm(release=release, namespace=namespace)
     with removed(control_plane, objects):
         apply(control_plane, objects, "--force-conflicts")
-        wait_until(lambda: refuses(control_plane, target, WORKER), SECONDS)
+        until(lambda: refuses(control_plane, target, WORKER), "a worker is refused")
         assert refuses(control_plane, target, INDEXED | {names.LABEL_HOST_INDEX: "0"})
         assert not refuses(control_plane, target, INDEXED)
         assert not refuses(control_plane, target, HEAD)

@@ -28,7 +28,7 @@ from tests.e2e.kuberay import Operator
 from tests.e2e.kueue import CLUSTER_QUEUES, KUEUE_WORKLOADS, VERSION, Kueue
 from tests.e2e.rays import example, wait_for_workers, workers
 from tests.e2e.scheduling.component import controllers, scheduler
-from tests.e2e.scheduling.nodes import present
+from tests.e2e.scheduling.nodes import bound, present
 from tests.e2e.waiting import until, until_equal
 from tests.e2e.webhook_process import Webhook
 from tests.harness.identities import identity_of
@@ -83,7 +83,7 @@ class Setup:
 
     def bound(self) -> int:
         """How many workers have a Node."""
-        return len([pod for pod in workers(self.api, NAMESPACE) if pod["spec"].get("nodeName")])
+        return len(bound(workers(self.api, NAMESPACE)))
 
     def whole_again(self) -> bool:
         """Ends the pods that KubeRay deletes, as kubelet does; whether all workers have a Node."""

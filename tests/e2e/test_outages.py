@@ -4,11 +4,12 @@ recovery of both.
 
 import pytest
 
-from tests.e2e.api import EVENTS, PODS, RAY_CLUSTERS, Api, Objects
+from tests.e2e.api import PODS, RAY_CLUSTERS, Api, Objects
 from tests.e2e.control_plane import ControlPlane
 from tests.e2e.kuberay import Operator
 from tests.e2e.rays import (
     HOSTS,
+    events_of,
     identities,
     slices,
     wait_for_workers,
@@ -33,7 +34,9 @@ def test_kuberay_reports_that_the_webhook_is_down_and_recovers(
 
         webhook.kill()
         api.delete(PODS, with_identity(before, 0, 2)["metadata"]["name"], namespace, grace=0)
-        (event, *_) = until(lambda: events(api, namespace, "FailedToCreateWorkerPod"), "an event")
+        (event, *_) = until(
+            lambda: events_of(api, namespace, "FailedToCreateWorkerPod"), "an event"
+        )
         (condition,) = until(
             lambda: replica_failures(api, "one", namespace), "the condition ReplicaFailure"
         )
@@ -63,7 +66,7 @@ def test_a_cluster_that_is_created_while_the_webhook_is_down_comes_up_later(
         api.create(
             RAY_CLUSTERS, slices("one", 1), namespace
         )  # validation is told to be ignored when it fails
-        until(lambda: events(api, namespace, "FailedToCreateHeadPod"), "an event")
+        until(lambda: events_of(api, namespace, "FailedToCreateHeadPod"), "an event")
         assert api.list(PODS, namespace) == []
 
         webhook.start()
@@ -103,11 +106,6 @@ def test_the_feeds_resume_when_the_api_server_is_back(
     assert identities([api.create(PODS, worker_of(other), namespace)]) == [(0, 0)]
     for name in ("one", "two"):
         control_plane.delete_ray_cluster(name, namespace)
-
-
-def events(api: Api, namespace: str, reason: str) -> Objects:
-    """The events of a namespace with one reason."""
-    return [event for event in api.list(EVENTS, namespace) if event["reason"] == reason]
 
 
 def replica_failures(api: Api, name: str, namespace: str) -> Objects:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import Phase, assume, given, settings
 from hypothesis import strategies as st
 
-from tests.e2e.api import PODS, PRIORITY_CLASSES, Api, ApiError, Json, Resource
+from tests.e2e.api import LIMIT_RANGES, PODS, PRIORITY_CLASSES, QUOTAS, Api, ApiError, Json
 from tests.e2e.control_plane import ControlPlane
 from tests.webhook.validation.test_quotas import PRIORITIES, clusters, forecast, quotas, ranges
 from webhook.api.objects import RayCluster
@@ -18,8 +18,6 @@ from webhook.manifest.kuberay_pods import expand
 
 pytestmark = pytest.mark.e2e
 
-LIMIT_RANGES = Resource("v1", "limitranges")
-QUOTAS = Resource("v1", "resourcequotas")
 INVALID = 422
 CONFLICT = 409
 CASES = 20

@@ -10,6 +10,7 @@ import pytest
 
 from tests.e2e import needs
 from tests.e2e.api import (
+    CONFIG_MAPS,
     EVENTS,
     MERGE_PATCH,
     NODES,
@@ -19,7 +20,6 @@ from tests.e2e.api import (
     ApiError,
     Json,
     Objects,
-    Resource,
 )
 from tests.e2e.control_plane import ControlPlane
 from tests.e2e.installation import CONTROLLER, NAMESPACE, WITH_CONTROLLER, applied
@@ -49,7 +49,6 @@ pytestmark = pytest.mark.e2e
 COMPONENT = "repair.enabled=true"
 RANKS = 3
 SECONDS = 300
-CONFIG_MAPS = Resource("v1", "configmaps")
 RECORDS = CONTROLLER
 
 

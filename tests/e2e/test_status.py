@@ -31,11 +31,11 @@ from tests.e2e.api import (
 from tests.e2e.control_plane import ControlPlane
 from tests.e2e.dashboard_process import Dashboard, Problems, by_cluster, every_problem
 from tests.e2e.gangs import grouped
-from tests.e2e.identities import events_of
 from tests.e2e.installation import WITH_CONTROLLER
 from tests.e2e.kuberay import Operator
 from tests.e2e.rays import (
     HOSTS,
+    events_of,
     of_replica,
     slices,
     wait_for_workers,

@@ -10,14 +10,15 @@ import yaml
 from tests.e2e.control_plane import ControlPlane
 from tests.e2e.installation import applied
 from tests.e2e.rays import slices
-from tests.e2e.waiting import SECONDS
-from tests.harness.listener import until as wait_until
+from tests.e2e.waiting import until
 from tests.manifests.render import Object, kustomize
 
 pytestmark = pytest.mark.e2e
 
-IDENTITY = {"ray.io/worker-group-replica-index": "0"}
-IGNORE = {"admission.ray.io/ignore": "true"}
+ONE = {"ray.io/worker-group-replica-index": "0"}
+IGNORE = "admission.ray.io/ignore"
+LABELS = "identity labels"
+"""A part of the message of the policy."""
 KUBERAY = "system:serviceaccount:ray-system:kuberay-operator"
 CONTROLLER = "system:serviceaccount:ray-webhook:ray-webhook-controller"
 
@@ -78,60 +79,41 @@ def test_a_tenant_sets_no_identity_labels_and_ignores_nothing_while_kuberay_give
 ) -> None:
     namespace = control_plane.namespace("tenant-policies")
     create = ("create", "-f", "-")
+
+    def tenant(*words: str, body: Object | None = None) -> str:
+        return said(control_plane, "tenant", namespace, *words, body=body)
+
+    def others(user: str, body: Object) -> str:
+        return said(control_plane, user, namespace, *create, body=body)
+
     with applied(control_plane, [*kustomize("manifests/policies/tenants"), *may_write(namespace)]):
-        dry = (*create, "--dry-run=server")
-        wait_until(
-            lambda: (
-                "identity labels"
-                in said(control_plane, "tenant", namespace, *dry, body=pod("a", IDENTITY))
-            ),
-            SECONDS,
+        dry, ignored, identified = (
+            (*create, "--dry-run=server"),
+            slices("ignored", 0),
+            pod("a", ONE),
         )
-        ignored = slices("ignored", 0)
-        ignored["metadata"]["labels"] = IGNORE
-        wait_until(
-            lambda: (
-                "admission.ray.io/ignore"
-                in said(control_plane, "tenant", namespace, *dry, body=ignored)
-            ),
-            SECONDS,
-        )
+        ignored["metadata"]["labels"] = {IGNORE: "true"}
+        until(lambda: LABELS in tenant(*dry, body=identified), "the policy of identity labels")
+        until(lambda: IGNORE in tenant(*dry, body=ignored), "the policy of the label ignore")
 
-        assert (
-            said(control_plane, KUBERAY, namespace, *create, body=pod("identified", IDENTITY)) == ""
-        )
-        assert (
-            said(control_plane, "tenant", namespace, *create, body=pod("plain", {"app": "x"})) == ""
-        )
-        assert "identity labels" in said(
-            control_plane,
-            "tenant",
-            namespace,
-            "label",
-            "pod",
-            "plain",
-            "ray.io/replica-host-index=0",
-        )
+        assert others(KUBERAY, pod("identified", ONE)) == ""
+        assert tenant(*create, body=pod("plain", {"app": "x"})) == ""
+        assert LABELS in tenant("label", "pod", "plain", "ray.io/replica-host-index=0")
         empty = pod("empty", {"ray.io/worker-group-replica-name": ""})
-        assert "identity labels" in said(control_plane, "tenant", namespace, *create, body=empty)
+        assert LABELS in tenant(*create, body=empty)
         noted = pod("noted", {}, {"admission.ray.io/identity": "assigned"})
-        assert "identity labels" in said(control_plane, "tenant", namespace, *create, body=noted)
-        assert said(control_plane, CONTROLLER, namespace, *create, body=noted) == ""
-        condemn = ("label", "pod", "plain", "admission.ray.io/marked-for-deletion=true")
-        assert "identity labels" in said(control_plane, "tenant", namespace, *condemn)
-        forget = ("annotate", "pod", "noted", "admission.ray.io/identity-")
-        assert "identity labels" in said(control_plane, "tenant", namespace, *forget)
-        remove = ("label", "pod", "identified", "ray.io/worker-group-replica-index-")
-        assert "identity labels" in said(control_plane, "tenant", namespace, *remove)
-        assert said(control_plane, "tenant", namespace, "label", "pod", "identified", "app=y") == ""
+        assert LABELS in tenant(*create, body=noted)
+        assert others(CONTROLLER, noted) == ""
+        mark = "admission.ray.io/marked-for-deletion=true"
+        assert LABELS in tenant("label", "pod", "plain", mark)
+        assert LABELS in tenant("annotate", "pod", "noted", "admission.ray.io/identity-")
+        index = "ray.io/worker-group-replica-index-"
+        assert LABELS in tenant("label", "pod", "identified", index)
+        assert tenant("label", "pod", "identified", "app=y") == ""
 
-        plain = slices("plain", 0)
-        assert said(control_plane, "tenant", namespace, *create, body=plain) == ""
-        ignore = ("label", "raycluster", "plain", "admission.ray.io/ignore=true")
-        assert "admission.ray.io/ignore" in said(control_plane, "tenant", namespace, *ignore)
+        assert tenant(*create, body=slices("plain", 0)) == ""
+        ignore = ("label", "raycluster", "plain", f"{IGNORE}=true")
+        assert IGNORE in tenant(*ignore)
         assert control_plane.kubectl("-n", namespace, *ignore).returncode == 0
-        outside = ("label", "namespace", namespace, "admission.ray.io/ignore=true")
-        assert "admission.ray.io/ignore" in said(control_plane, "tenant", namespace, *outside)
-        assert (
-            said(control_plane, "tenant", namespace, "label", "raycluster", "plain", "app=y") == ""
-        )
+        assert IGNORE in tenant("label", "namespace", namespace, f"{IGNORE}=true")
+        assert tenant("label", "raycluster", "plain", "app=y") == ""

@@ -10,7 +10,6 @@ import random
 import ssl
 import uuid
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 import httpx
@@ -51,12 +50,7 @@ class ApiServer:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._client.close()
 
     def post(self, path: str, body: bytes, **headers: str) -> httpx.Response:

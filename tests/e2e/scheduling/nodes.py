@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from tests.e2e.api import MERGE_PATCH, NODES, PODS, Api, Json
+from tests.e2e.api import MERGE_PATCH, NODES, PODS, Api, Json, Objects
 
 CAPACITY = {"cpu": "8", "memory": "64Gi", "pods": "10"}
 """Of a Node unless a story says otherwise: room for one worker of most examples."""
@@ -32,6 +32,11 @@ def bind(api: Api, pod: str, namespace: str, node: str) -> None:
         "target": {"kind": "Node", "name": node},
     }
     api.request("POST", PODS.path(namespace, pod, "binding"), body)
+
+
+def bound(pods: Objects) -> Objects:
+    """Return the pods that have a Node."""
+    return [pod for pod in pods if pod["spec"].get("nodeName")]
 
 
 def _create(api: Api, name: str, labels: Json, capacity: Json) -> None:

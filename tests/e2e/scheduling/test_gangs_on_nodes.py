@@ -12,7 +12,7 @@ from tests.e2e.gangs import GROUPED, OPTED_OUT, by, grouped, pod_groups
 from tests.e2e.kuberay import Operator
 from tests.e2e.rays import HOSTS, scale, slices, wait_for_workers, workers
 from tests.e2e.scheduling.component import scheduler
-from tests.e2e.scheduling.nodes import present
+from tests.e2e.scheduling.nodes import bound, present
 from tests.e2e.waiting import until, until_equal
 from tests.e2e.webhook_process import Webhook
 from webhook.api import names
@@ -188,11 +188,6 @@ def node_selector(cluster: Json) -> dict[str, str]:
 def head(api: Api, namespace: str) -> Objects:
     """The head of the only RayCluster of a namespace."""
     return api.list(PODS, namespace, f"{names.LABEL_NODE_TYPE}={names.NODE_TYPE_HEAD}")
-
-
-def bound(pods: Objects) -> Objects:
-    """The pods that have a Node."""
-    return [pod for pod in pods if pod["spec"].get("nodeName")]
 
 
 def names_of(pods: Objects) -> set[str]:

@@ -21,10 +21,9 @@ from tests.e2e.build import binary
 from tests.e2e.control_plane import ControlPlane
 from tests.e2e.credentials import MASTERS
 from tests.e2e.gangs import GROUPED, counts, grouped
-from tests.e2e.identities import IDENTITY, events_of
 from tests.e2e.kuberay import Operator
 from tests.e2e.process import free_port
-from tests.e2e.rays import HOSTS, slices, wait_for_workers, workers
+from tests.e2e.rays import HOSTS, IDENTITY, events_of, slices, wait_for_workers, workers
 from tests.e2e.waiting import until, until_equal
 from tests.e2e.webhook_process import Webhook
 

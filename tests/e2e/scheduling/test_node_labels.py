@@ -5,12 +5,12 @@ from collections.abc import Iterator
 import pytest
 
 from tests.e2e import needs
-from tests.e2e.api import PODS, RAY_CLUSTERS, Api, Json
+from tests.e2e.api import PODS, RAY_CLUSTERS, Json
 from tests.e2e.control_plane import ControlPlane
 from tests.e2e.kuberay import Operator
 from tests.e2e.rays import HOSTS, slices, wait_for_workers, workers
 from tests.e2e.scheduling.component import scheduler
-from tests.e2e.scheduling.nodes import present
+from tests.e2e.scheduling.nodes import bound, present
 from tests.e2e.waiting import until
 from tests.e2e.webhook_process import Webhook
 from webhook.api import names
@@ -44,8 +44,8 @@ def test_workers_refer_to_the_label_of_the_node_that_they_were_bound_to(
     ):
         api.create(RAY_CLUSTERS, cluster, namespace)
         wait_for_workers(api, namespace, HOSTS)
-        until(lambda: len(bound(api, namespace)) == HOSTS + 1, "all pods are bound")
-        for pod in bound(api, namespace):
+        until(lambda: len(bound(api.list(PODS, namespace))) == HOSTS + 1, "all pods are bound")
+        for pod in bound(api.list(PODS, namespace)):
             annotations = pod["metadata"]["annotations"]
             assert annotations[CLIQUE] == "b7.0"
             assert "rack" not in annotations
@@ -67,8 +67,3 @@ def override_of(pod: Json) -> str:
                 text = text.replace(f"$({name})", value)
             return text
     return ""
-
-
-def bound(api: Api, namespace: str) -> list[Json]:
-    """Return the pods that are bound to a Node."""
-    return [pod for pod in api.list(PODS, namespace) if pod["spec"].get("nodeName")]

@@ -9,7 +9,7 @@ from datetime import datetime
 import pytest
 
 from tests.e2e import needs
-from tests.e2e.api import POD_GROUPS, PODS, RAY_CLUSTERS, WORKLOADS, Api, Json, Objects, Resource
+from tests.e2e.api import LEASES, POD_GROUPS, PODS, RAY_CLUSTERS, WORKLOADS, Api, Json, Objects
 from tests.e2e.control_plane import ControlPlane
 from tests.e2e.gangs import (
     GROUPED,
@@ -48,7 +48,6 @@ pytestmark = pytest.mark.e2e
 MANY = 9
 """Worker groups of a RayCluster that has more than the templates of a Workload can name."""
 
-LEASES = Resource("coordination.k8s.io/v1", "leases")
 HEAD = 0
 """What the PodGroup of a head waits for: nothing, as it has one pod."""
 

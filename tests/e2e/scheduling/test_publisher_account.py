@@ -18,10 +18,9 @@ from tests.e2e.gangs import (
     unused,
     workloads,
 )
-from tests.e2e.identities import IDENTITY, events_of
 from tests.e2e.installation import CONTROLLER, WEBHOOK, account_rights, asked
 from tests.e2e.kuberay import Operator
-from tests.e2e.rays import HOSTS, scale, wait_for_workers, worker_of, workers
+from tests.e2e.rays import HOSTS, IDENTITY, events_of, scale, wait_for_workers, worker_of, workers
 from tests.e2e.waiting import until, until_equal
 from tests.e2e.webhook_process import Webhook
 

@@ -12,9 +12,8 @@ from tests.e2e.api import RAY_CLUSTERS
 from tests.e2e.control_plane import ControlPlane
 from tests.e2e.dashboard_process import Dashboard, OpenPage
 from tests.e2e.gangs import by, counts, grouped
-from tests.e2e.identities import events_of
 from tests.e2e.kuberay import Operator
-from tests.e2e.rays import HOSTS, wait_for_workers
+from tests.e2e.rays import HOSTS, events_of, wait_for_workers
 from tests.e2e.scheduling.component import scheduler
 from tests.e2e.scheduling.nodes import present
 from tests.e2e.waiting import until, until_equal

@@ -9,7 +9,7 @@ from tests.e2e.control_plane import ControlPlane
 from tests.e2e.kuberay import Operator
 from tests.e2e.rays import HOSTS, slices, wait_for_workers, workers
 from tests.e2e.scheduling.component import scheduler
-from tests.e2e.scheduling.nodes import present
+from tests.e2e.scheduling.nodes import bound, present
 from tests.e2e.waiting import until
 from tests.e2e.webhook_process import Webhook
 from webhook.api import names
@@ -37,8 +37,8 @@ def test_every_ray_pod_knows_zone_and_region_of_the_node_that_it_was_bound_to(
     ):
         api.create(RAY_CLUSTERS, cluster, namespace)
         wait_for_workers(api, namespace, HOSTS)
-        until(lambda: len(bound(gated_plane, namespace)) == HOSTS + 1, "all pods are bound")
-        for pod in bound(gated_plane, namespace):
+        until(lambda: len(bound(api.list(PODS, namespace))) == HOSTS + 1, "all pods are bound")
+        for pod in bound(api.list(PODS, namespace)):
             fields = {
                 entry["name"]: entry["valueFrom"]["fieldRef"]["fieldPath"]
                 for entry in pod["spec"]["containers"][0]["env"]
@@ -55,11 +55,6 @@ def test_every_ray_pod_knows_zone_and_region_of_the_node_that_it_was_bound_to(
             for label in names.IDENTITY_LABELS:
                 assert f'"{label}":"{pod["metadata"]["labels"][label]}"' in text
         gated_plane.delete_ray_cluster("tpu", namespace)
-
-
-def bound(plane: ControlPlane, namespace: str) -> list[Json]:
-    """Return the pods that are bound to a Node."""
-    return [pod for pod in plane.api.list(PODS, namespace) if pod["spec"].get("nodeName")]
 
 
 def value_of(pod: Json, path: str) -> str:
