@@ -4,11 +4,9 @@ import base64
 import datetime as dt
 import ipaddress
 import json
-import ssl
-from collections.abc import Callable
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from threading import Thread
 from typing import Final, Self
 
 from cryptography import x509
@@ -16,7 +14,9 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from tests.e2e.api import Json
+from tests.e2e.api import MUTATING_WEBHOOKS, Json
+from tests.e2e.control_plane import ControlPlane
+from tests.harness.http_server import Handler, serving
 
 HOUR: Final = dt.timedelta(hours=1)
 
@@ -31,6 +31,7 @@ class StubWebhook:
     def __init__(self, folder: Path, respond: Respond = lambda _: []) -> None:
         self._file = folder / "stub.pem"
         self._respond = respond
+        self._stack = ExitStack()
         self.reviews: list[tuple[str, Json]] = []
 
     def __enter__(self) -> Self:
@@ -38,38 +39,20 @@ class StubWebhook:
         self._bundle = base64.b64encode(authority).decode()
         stub = self
 
-        class Handler(BaseHTTPRequestHandler):
-            timeout = 30  # ends the thread of a connection that the client leaves open
+        class Reviewer(Handler):
+            def respond(self) -> None:
+                answer = json.dumps(stub._answer(self.path, json.loads(self.read())))
+                self.send(200, answer.encode(), Content_Type="application/json")
 
-            def do_POST(self) -> None:
-                body = self.rfile.read(int(self.headers["Content-Length"]))
-                answer = json.dumps(stub._answer(self.path, json.loads(body))).encode()
-                self.send_response(200)
-                self.send_header("Content-Type", "application/json")
-                self.send_header("Content-Length", str(len(answer)))
-                self.end_headers()
-                self.wfile.write(answer)
-
-            def log_message(self, *_: object) -> None:
-                return
-
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.load_cert_chain(self._file)
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self._server.socket = context.wrap_socket(self._server.socket, server_side=True)
-        self._thread = Thread(target=self._server.serve_forever)
-        self._thread.start()
+        self._port = self._stack.enter_context(serving(Reviewer, self._file))
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join()
+        self._stack.close()
 
     def client_config(self, path: str) -> Json:
         """Return the `clientConfig` of an entry that calls it at a path."""
-        url = f"https://127.0.0.1:{self._server.server_port}/{path}"
-        return {"url": url, "caBundle": self._bundle}
+        return {"url": f"https://127.0.0.1:{self._port}/{path}", "caBundle": self._bundle}
 
     def _answer(self, path: str, review: Json) -> Json:
         request = review["request"]
@@ -80,6 +63,30 @@ class StubWebhook:
             patch = base64.b64encode(json.dumps(operations).encode()).decode()
             response |= {"patchType": "JSONPatch", "patch": patch}
         return {"apiVersion": review["apiVersion"], "kind": review["kind"], "response": response}
+
+
+def pod_entry(name: str, client: Json, **fields: object) -> Json:
+    """Return an entry of a configuration that is called for pods that are created."""
+    rule = {"apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods"]}
+    return {
+        "name": name,
+        "clientConfig": client,
+        "rules": [{**rule, "operations": ["CREATE"]}],
+        "failurePolicy": "Fail",
+        "sideEffects": "None",
+        "admissionReviewVersions": ["v1"],
+        **fields,
+    }
+
+
+@contextmanager
+def registered(plane: ControlPlane, name: str, entries: Sequence[Json]) -> Iterator[None]:
+    """Register entries of a mutating webhook until the end of the block."""
+    plane.api.create(MUTATING_WEBHOOKS, {"metadata": {"name": name}, "webhooks": [*entries]})
+    try:
+        yield
+    finally:
+        plane.api.delete(MUTATING_WEBHOOKS, name)
 
 
 def certificate(path: Path, address: str, ends: dt.timedelta) -> bytes:

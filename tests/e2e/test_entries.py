@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 
 from tests.e2e import needs
-from tests.e2e.api import EVENTS, MUTATING_WEBHOOKS, PODS, RAY_CLUSTERS, ApiError, Json
+from tests.e2e.api import EVENTS, PODS, RAY_CLUSTERS, ApiError, Json
 from tests.e2e.control_plane import ControlPlane
 from tests.e2e.installation import Object, rendered
 from tests.e2e.kuberay import Operator
 from tests.e2e.process import free_port
 from tests.e2e.rays import example
-from tests.e2e.stub_webhook import StubWebhook
+from tests.e2e.stub_webhook import StubWebhook, pod_entry, registered
 from tests.e2e.versions import chosen
 from tests.e2e.waiting import until
 from tests.e2e.webhook_process import Webhook
@@ -35,8 +35,6 @@ NEEDED, OPTIONAL = ENTRIES
 SHAPES = "shapes"
 LATER = "zz-sidecar"
 """A configuration that is called after all others."""
-
-RULE = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}
 
 HEAD, WORKER = {names.LABEL_NODE_TYPE: "head"}, {names.LABEL_NODE_TYPE: "worker"}
 INDEXED = WORKER | {names.LABEL_REPLICA_INDEX: "0"}
@@ -109,15 +107,6 @@ def shapes() -> Iterator[Json]:
 def pod_entries() -> list[Object]:
     configuration = one(rendered(), "MutatingWebhookConfiguration")
     return [entry for entry in configuration["webhooks"] if entry["name"] in ENTRIES]
-
-
-@contextmanager
-def registered(plane: ControlPlane, name: str, webhooks: Sequence[Json]) -> Iterator[None]:
-    plane.api.create(MUTATING_WEBHOOKS, {"metadata": {"name": name}, "webhooks": [*webhooks]})
-    try:
-        yield
-    finally:
-        plane.api.delete(MUTATING_WEBHOOKS, name)
 
 
 def create(plane: ControlPlane, pod: Json, namespace: str) -> str:
@@ -193,15 +182,9 @@ def cpu_cluster() -> Json:
 @contextmanager
 def called_later(plane: ControlPlane, stub: StubWebhook, namespace: str) -> Iterator[None]:
     """Have another webhook called for the pods of a namespace, after that of the chart."""
-    later = {
-        "name": "later.example.com",
-        "clientConfig": stub.client_config("later"),
-        "rules": [RULE],
-        "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": namespace}},
-        "failurePolicy": "Fail",
-        "sideEffects": "None",
-        "admissionReviewVersions": ["v1"],
-    }
+    selector = {"matchLabels": {"kubernetes.io/metadata.name": namespace}}
+    client = stub.client_config("later")
+    later = pod_entry("later.example.com", client, namespaceSelector=selector)
     other = {"metadata": {"name": "other"}, "spec": {"containers": [container(0, {})]}}
     with registered(plane, LATER, [later]):
         until(

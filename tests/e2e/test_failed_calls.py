@@ -3,22 +3,21 @@
 import base64
 import datetime as dt
 import re
-import ssl
 from collections.abc import Iterator
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from threading import Event, Thread
+from threading import Event
 from typing import Any
 
 import pytest
 
 from tests import ROOT
-from tests.e2e.api import MUTATING_WEBHOOKS, PODS, ApiError
+from tests.e2e.api import PODS, ApiError
 from tests.e2e.control_plane import ControlPlane
 from tests.e2e.process import free_port
-from tests.e2e.stub_webhook import HOUR, certificate
+from tests.e2e.stub_webhook import HOUR, certificate, pod_entry, registered
 from tests.e2e.waiting import until
+from tests.harness.http_server import Handler, serving
 from webhook.httpserver.review_routes import status_of
 
 pytestmark = pytest.mark.e2e
@@ -32,13 +31,13 @@ SLOW = "Pod team/ray-worker-: the reads and writes that this review needs took m
 BUG = b"ray-webhook failed to review this object; its log has the traceback"
 
 Answer = tuple[int, dict[str, str], bytes]
-NOT_READY: Answer = (503, {"Retry-After": "1"}, b"not ready: waiting for Leases; try again")
+NOT_READY: Answer = (503, {"Retry_After": "1"}, b"not ready: waiting for Leases; try again")
 NONE: Answer = (0, {}, b"")
 
 
 def refusal(text: str) -> Answer:
     """Return the answer to a review that cannot be decided."""
-    return 503, {"Content-Type": "application/json"}, status_of(text)
+    return 503, {"Content_Type": "application/json"}, status_of(text)
 
 
 CALLS: dict[str, tuple[dict[str, Any], Answer]] = {
@@ -60,7 +59,7 @@ CALLS: dict[str, tuple[dict[str, Any], Answer]] = {
     ),
     "ray-webhook failed to review this object": (
         {},
-        (500, {"Content-Type": "text/plain; charset=utf-8"}, BUG),
+        (500, {"Content_Type": "text/plain; charset=utf-8"}, BUG),
     ),
 }
 """Each message of the page, and how it comes about."""
@@ -79,7 +78,11 @@ def test_a_failed_call_is_reported_as_the_page_says(
     pattern = pattern.replace("NAMESPACE/NAME", ".*").replace(
         re.escape("ray-webhook.ray-webhook.svc"), ".*"
     )
-    with answering(answer, tmp_path, **how) as client, registered(control_plane, client):
+    with ExitStack() as stack:
+        client = stack.enter_context(answering(answer, tmp_path, **how))
+        selector = {"matchLabels": {NAME: "true"}}
+        entry = pod_entry(f"{NAME}.example.com", client, objectSelector=selector, timeoutSeconds=1)
+        stack.enter_context(registered(control_plane, NAME, [entry]))
 
         def said() -> str:
             try:
@@ -115,65 +118,24 @@ def answering(
     status, headers, body = answer
     over = Event()
 
-    class Handler(BaseHTTPRequestHandler):
-        timeout = 30  # ends the thread of a connection that the client leaves open
-
-        def do_POST(self) -> None:
-            self.rfile.read(int(self.headers["Content-Length"]))
-            if not status:
+    class Failing(Handler):
+        def respond(self) -> None:
+            self.read()
+            if status:
+                self.send(status, body, **headers)
+            else:
                 over.wait()
-                return
-            self.send_response(status)
-            for name, value in {**headers, "Content-Length": str(len(body))}.items():
-                self.send_header(name, value)
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, *_: object) -> None:
-            return
 
     authority = certificate(folder / "used.pem", address, ends)
     if not trusted:
         authority = certificate(folder / "other.pem", address, HOUR)
     bundle = base64.b64encode(authority).decode()
-    if not listens:
-        yield {"url": f"https://127.0.0.1:{free_port()}/", "caBundle": bundle}
-        return
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(folder / "used.pem")
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.handle_error = lambda *_: None  # type: ignore[method-assign]
-    server.socket = context.wrap_socket(server.socket, server_side=True)
-    thread = Thread(target=server.serve_forever)
-    thread.start()
-    try:
-        yield {"url": f"https://127.0.0.1:{server.server_port}/", "caBundle": bundle}
-    finally:
-        over.set()
-        server.shutdown()
-        server.server_close()
-        thread.join()
-
-
-@contextmanager
-def registered(plane: ControlPlane, client: dict[str, str]) -> Iterator[None]:
-    """Have the API server call for pods that ask for it, with a second to answer."""
-    rule = {"apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods"]}
-    webhook = {
-        "name": "failing.example.com",
-        "clientConfig": client,
-        "rules": [{**rule, "operations": ["CREATE"]}],
-        "objectSelector": {"matchLabels": {NAME: "true"}},
-        "failurePolicy": "Fail",
-        "sideEffects": "None",
-        "timeoutSeconds": 1,
-        "admissionReviewVersions": ["v1"],
-    }
-    plane.api.create(MUTATING_WEBHOOKS, {"metadata": {"name": NAME}, "webhooks": [webhook]})
-    try:
-        yield
-    finally:
-        plane.api.delete(MUTATING_WEBHOOKS, NAME)
+    with serving(Failing, folder / "used.pem") as port:
+        used = port if listens else free_port()
+        try:
+            yield {"url": f"https://127.0.0.1:{used}/", "caBundle": bundle}
+        finally:
+            over.set()
 
 
 def pod() -> dict[str, Any]:

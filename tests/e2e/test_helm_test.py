@@ -3,25 +3,24 @@ hooks create; all of them are removed, and its log is printed.
 """
 
 import re
-import ssl
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Thread
+from contextlib import ExitStack
 from typing import Self
 
 import pytest
 
 from tests.e2e import build, needs
-from tests.e2e.api import MERGE_PATCH, NODES, PODS, Resource
+from tests.e2e.api import CLUSTER_ROLE_BINDINGS, MERGE_PATCH, NODES, PODS
 from tests.e2e.control_plane import ControlPlane
 from tests.e2e.deployed import ROUTING, Deployed
 from tests.e2e.helm import helm
 from tests.e2e.installation import NAMESPACE, token_kubeconfig
 from tests.e2e.stub_webhook import HOUR, certificate
 from tests.e2e.waiting import until
+from tests.harness.http_server import Handler, serving
 from tests.manifests.render import CHART
 from tests.pages.blocks import kubectl_words
 
@@ -29,7 +28,6 @@ pytestmark = pytest.mark.e2e
 
 ACCOUNT = "ray-webhook-test"
 NODE = "node-of-the-test"
-BINDINGS = Resource("rbac.authorization.k8s.io/v1", "clusterrolebindings", namespaced=False)
 
 
 class HelmTest:
@@ -39,39 +37,27 @@ class HelmTest:
         self._plane = plane
         self._program = program
         self._printed = ""
+        self._stack = ExitStack()
 
     def __enter__(self) -> Self:
         test = self
 
-        class Handler(BaseHTTPRequestHandler):
-            def do_GET(self) -> None:
-                self.send_response(200)
-                self.send_header("Content-Type", "text/plain")
-                self.end_headers()
-                self.wfile.write(test._printed.encode())
-
-            def log_message(self, *_: object) -> None:
-                return
+        class Kubelet(Handler):
+            def respond(self) -> None:
+                self.send(200, test._printed.encode(), Content_Type="text/plain")
 
         file = self._plane.folder / "kubelet.pem"
         certificate(file, "127.0.0.1", HOUR)
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.load_cert_chain(file)
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self._server.socket = context.wrap_socket(self._server.socket, server_side=True)
-        self._thread = Thread(target=self._server.serve_forever)
-        self._thread.start()
+        port = self._stack.enter_context(serving(Kubelet, file))
         status = {
             "addresses": [{"type": "InternalIP", "address": "127.0.0.1"}],
-            "daemonEndpoints": {"kubeletEndpoint": {"Port": self._server.server_port}},
+            "daemonEndpoints": {"kubeletEndpoint": {"Port": port}},
         }
         self._plane.api.create(NODES, {"metadata": {"name": NODE}, "status": status})
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join()
+        self._stack.close()
 
     def __call__(self) -> tuple[subprocess.CompletedProcess[str], str]:
         """Run it; return how it ends, and what its pod has printed."""
@@ -133,7 +119,7 @@ def test_helm_test_tells_whether_the_installation_works_and_leaves_no_rights(
                 assert "✗" not in printed
                 assert not re.search(r"^\s*\?", printed, re.MULTILINE), printed
                 assert printed in done.stdout
-                names = {each["metadata"]["name"] for each in plane.api.list(BINDINGS)}
+                names = {each["metadata"]["name"] for each in plane.api.list(CLUSTER_ROLE_BINDINGS)}
                 assert ACCOUNT not in names
         done, printed = test()
         assert done.returncode != 0

@@ -31,10 +31,12 @@ from tests.e2e.api import (
 from tests.e2e.control_plane import ControlPlane
 from tests.e2e.dashboard_process import Dashboard, Problems, by_cluster, every_problem
 from tests.e2e.gangs import grouped
+from tests.e2e.google_webhook_process import configuration
 from tests.e2e.installation import WITH_CONTROLLER
 from tests.e2e.kuberay import Operator
 from tests.e2e.rays import (
     HOSTS,
+    IDENTITY,
     events_of,
     of_replica,
     slices,
@@ -47,6 +49,7 @@ from tests.e2e.scheduling.nodes import bind
 from tests.e2e.waiting import until, until_equal
 from tests.e2e.webhook_process import Webhook
 from tests.harness.ray_objects import a_job
+from webhook.api import names
 from webhook.cli.main import main
 
 pytestmark = pytest.mark.e2e
@@ -55,13 +58,7 @@ NAMESPACE = "seen"
 LATER = 150.0
 """Seconds after which every diagnosis counts; the story does not wait for them."""
 
-IDENTITY = (
-    "ray.io/worker-group-replica-index",
-    "ray.io/worker-group-replica-name",
-    "ray.io/replica-host-index",
-)
-POOL = "cloud.google.com/gke-nodepool"
-TOPOLOGY = "cloud.google.com/gke-tpu-topology"
+READY, UNREADY = ({"type": "Ready", "status": status} for status in ("True", "False"))
 POOLS = ("one", "other")
 TIMES = 20
 """How often a story asks the same, which has one answer."""
@@ -81,7 +78,8 @@ def refused(control_plane: ControlPlane) -> Json:
     """A RayCluster that was there before the webhook, and whose pods the webhook refuses."""
     control_plane.namespace(NAMESPACE)
     cluster = slices("refused", 1)
-    cluster["spec"]["workerGroupSpecs"][0]["template"]["spec"]["nodeSelector"][TOPOLOGY] = "4x4x4"
+    template = cluster["spec"]["workerGroupSpecs"][0]["template"]
+    template["spec"]["nodeSelector"][names.NODE_TPU_TOPOLOGY] = "4x4x4"
     return control_plane.api.create(RAY_CLUSTERS, cluster, NAMESPACE)
 
 
@@ -152,7 +150,7 @@ class Setup:
             return
         if not pod["spec"].get("nodeName"):
             bind(self.api, meta["name"], NAMESPACE, POOLS[0])
-        ready = [{"type": "PodScheduled", "status": "True"}, {"type": "Ready", "status": "True"}]
+        ready = [{"type": "PodScheduled", "status": "True"}, READY]
         containers: Json = {"containerStatuses": [], "initContainerStatuses": []}
         status = {"phase": "Running", "conditions": ready} | containers
         report(self.api, meta["name"], status)
@@ -169,7 +167,9 @@ def setup(
     clock = time.time
     monkeypatch.setattr(time, "time", lambda: clock() + LATER)
     for pool in POOLS:
-        control_plane.api.create(NODES, {"metadata": {"name": pool, "labels": {POOL: pool}}})
+        control_plane.api.create(
+            NODES, {"metadata": {"name": pool, "labels": {names.NODE_POOL: pool}}}
+        )
     yield Setup(control_plane, capsys)
     for pool in POOLS:
         control_plane.api.delete(NODES, pool)
@@ -190,63 +190,88 @@ def name_of(api: Api, cluster: str, host: int = 3) -> str:
     return str(of(api, cluster, host)["metadata"]["name"])
 
 
+def remove(api: Api, cluster: str) -> Json:
+    """Delete a worker, and return it."""
+    pod = of(api, cluster)
+    api.delete(PODS, pod["metadata"]["name"], NAMESPACE, grace=0)
+    return pod
+
+
+def replacement(api: Api, cluster: str) -> Json:
+    """Delete a worker, and return the pod that KubeRay would create in its place."""
+    remove(api, cluster)
+    return worker_of(api.get(RAY_CLUSTERS, cluster, NAMESPACE))
+
+
+def start(api: Api, pod: Json, pool: str) -> None:
+    """Create a pod that is ready on the Node of a pool."""
+    name = api.create(PODS, pod, NAMESPACE)["metadata"]["name"]
+    bind(api, name, NAMESPACE, pool)
+    report(api, name, {"phase": "Running", "conditions": [READY]})
+
+
+def change(api: Api, cluster: str, **metadata: Json) -> None:
+    """Change the metadata of a worker."""
+    api.patch(PODS, name_of(api, cluster), {"metadata": metadata}, NAMESPACE)
+
+
+def change_group(api: Api, cluster: str, **fields: object) -> None:
+    """Change the only worker group of a RayCluster."""
+    (group,) = api.get(RAY_CLUSTERS, cluster, NAMESPACE)["spec"]["workerGroupSpecs"]
+    api.patch(RAY_CLUSTERS, cluster, {"spec": {"workerGroupSpecs": [group | fields]}}, NAMESPACE)
+
+
+def container(name: str = "ray-worker", restarts: int = 0, **fields: object) -> Json:
+    """Return the status of a container, which is not ready unless stated otherwise."""
+    status = {"name": name, "image": "", "imageID": "", "ready": False, "restartCount": restarts}
+    return status | fields
+
+
+def text_of(seconds_ago: float = 0) -> str:
+    return f"{datetime.fromtimestamp(time.time() - seconds_ago, UTC):%Y-%m-%dT%H:%M:%SZ}"
+
+
 def lose_host(api: Api) -> None:
     """One host is gone."""
-    api.delete(PODS, name_of(api, "lacking"), NAMESPACE, grace=0)
+    remove(api, "lacking")
 
 
 def lose_identity(api: Api) -> None:
     """A pod has no identity, as if it had been created while the webhook was away."""
-    labels = dict.fromkeys((*IDENTITY, "replicaIndex"))
-    api.patch(PODS, name_of(api, "unidentified"), {"metadata": {"labels": labels}}, NAMESPACE)
+    change(api, "unidentified", labels=dict.fromkeys(IDENTITY))
 
 
 def lose_group(api: Api) -> None:
     """A pod is of a group that its RayCluster does not have."""
-    labels = {"ray.io/group": "former"}
-    api.patch(PODS, name_of(api, "ungrouped"), {"metadata": {"labels": labels}}, NAMESPACE)
+    change(api, "ungrouped", labels={"ray.io/group": "former"})
 
 
 def double(api: Api) -> None:
     """A pod says the identity of another."""
-    api.patch(PODS, name_of(api, "double"), {"metadata": {"labels": {IDENTITY[2]: "2"}}}, NAMESPACE)
+    change(api, "double", labels={names.LABEL_HOST_INDEX: "2"})
 
 
 def split(api: Api) -> None:
     """A host runs in another node pool than the rest: its Node was moved there."""
-    pod = of(api, "split")
-    api.delete(PODS, pod["metadata"]["name"], NAMESPACE, grace=0)
+    pod = remove(api, "split")
     again = {key: pod["metadata"][key] for key in ("generateName", "labels", "ownerReferences")}
     spec = {key: value for key, value in pod["spec"].items() if key != "nodeName"}
-    made = api.create(PODS, {"metadata": again, "spec": spec}, NAMESPACE)
-    bind(api, made["metadata"]["name"], NAMESPACE, POOLS[1])
-    report(
-        api,
-        made["metadata"]["name"],
-        {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]},
-    )
+    start(api, {"metadata": again, "spec": spec}, POOLS[1])
 
 
 def shrink(api: Api) -> None:
     """The group should have one replica less than it has."""
-    group = api.get(RAY_CLUSTERS, "surplus", NAMESPACE)["spec"]["workerGroupSpecs"][0] | {
-        "replicas": 1
-    }
-    api.patch(RAY_CLUSTERS, "surplus", {"spec": {"workerGroupSpecs": [group]}}, NAMESPACE)
+    change_group(api, "surplus", replicas=1)
 
 
 def change_hosts(api: Api) -> None:
     """The group should have replicas of two hosts instead of four."""
-    group = api.get(RAY_CLUSTERS, "resized", NAMESPACE)["spec"]["workerGroupSpecs"][0] | {
-        "numOfHosts": 2
-    }
-    api.patch(RAY_CLUSTERS, "resized", {"spec": {"workerGroupSpecs": [group]}}, NAMESPACE)
+    change_group(api, "resized", numOfHosts=2)
 
 
 def renumber(api: Api) -> None:
     """A job over three slices should be one over two, and KubeRay has deleted the second."""
-    cluster = multi_slice(2)["spec"]["workerGroupSpecs"]
-    api.patch(RAY_CLUSTERS, "renumbered", {"spec": {"workerGroupSpecs": cluster}}, NAMESPACE)
+    change_group(api, "renumbered", **multi_slice(2)["spec"]["workerGroupSpecs"][0])
     for pod in of_replica(workers(api, NAMESPACE, "renumbered"), 1):
         api.delete(PODS, pod["metadata"]["name"], NAMESPACE, grace=0)
 
@@ -255,148 +280,85 @@ def multi_slice(replicas: int) -> Json:
     """A RayCluster with a job over as many slices."""
     cluster = slices("renumbered", replicas)
     (group,) = cluster["spec"]["workerGroupSpecs"]
-    (container,) = group["template"]["spec"]["containers"]
-    container["env"] = [{"name": "MEGASCALE_NUM_SLICES", "value": str(replicas)}]
+    (ray,) = group["template"]["spec"]["containers"]
+    ray["env"] = [{"name": "MEGASCALE_NUM_SLICES", "value": str(replicas)}]
     return cluster
 
 
 def misplace(api: Api) -> None:
     """A pod brings a host name and a place of its own, and the webhook leaves what people set."""
-    pod = of(api, "misplaced")
-    api.delete(PODS, pod["metadata"]["name"], NAMESPACE, grace=0)
-    made = worker_of(api.get(RAY_CLUSTERS, "misplaced", NAMESPACE))
-    made["spec"]["hostname"] = "mine"
-    made["spec"]["containers"][0]["env"].append({"name": "TPU_WORKER_ID", "value": "7"})
-    stored = api.create(PODS, made, NAMESPACE)
-    bind(api, stored["metadata"]["name"], NAMESPACE, POOLS[0])
-    report(
-        api,
-        stored["metadata"]["name"],
-        {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]},
-    )
+    pod = replacement(api, "misplaced")
+    pod["spec"]["hostname"] = "mine"
+    pod["spec"]["containers"][0]["env"].append({"name": "TPU_WORKER_ID", "value": "7"})
+    start(api, pod, POOLS[0])
 
 
 def crowd_out(api: Api) -> None:
     """A pod finds no node."""
-    pod = of(api, "crowded")
-    api.delete(PODS, pod["metadata"]["name"], NAMESPACE, grace=0)
-    made = api.create(PODS, worker_of(api.get(RAY_CLUSTERS, "crowded", NAMESPACE)), NAMESPACE)
-    words = {
-        "reason": "Unschedulable",
-        "message": "0/2 nodes are available: 2 Insufficient google.com/tpu.",
-    }
+    made = api.create(PODS, replacement(api, "crowded"), NAMESPACE)
+    message = "0/2 nodes are available: 2 Insufficient google.com/tpu."
+    words = {"reason": "Unschedulable", "message": message}
     condition = {"type": "PodScheduled", "status": "False", **words}
     report(api, made["metadata"]["name"], {"phase": "Pending", "conditions": [condition]})
 
 
 def lose_image(api: Api) -> None:
     """An image cannot be pulled."""
-    waiting = {
-        "reason": "ImagePullBackOff",
-        "message": 'Back-off pulling image "rayproject/ray:nightly"',
-    }
-    container = {
-        "name": "ray-worker",
-        "image": "",
-        "imageID": "",
-        "ready": False,
-        "restartCount": 0,
-        "state": {"waiting": waiting},
-    }
-    status = {
-        "phase": "Pending",
-        "conditions": [{"type": "Ready", "status": "False"}],
-        "containerStatuses": [container],
-    }
+    message = 'Back-off pulling image "rayproject/ray:nightly"'
+    waiting = {"reason": "ImagePullBackOff", "message": message}
+    containers = [container(state={"waiting": waiting})]
+    status = {"phase": "Pending", "conditions": [UNREADY], "containerStatuses": containers}
     report(api, name_of(api, "imageless"), status)
 
 
 def crash(api: Api) -> None:
     """An init container that KubeRay adds ends again and again, without memory."""
     ended = {"reason": "OOMKilled", "exitCode": 137, "startedAt": None, "finishedAt": None}
-    container = {
-        "name": "wait-gcs-ready",
-        "image": "",
-        "imageID": "",
-        "ready": False,
-        "restartCount": 7,
-        "state": {"waiting": {"reason": "CrashLoopBackOff", "message": "back-off 2m40s"}},
-        "lastState": {"terminated": ended},
-    }
-    status = {
-        "phase": "Pending",
-        "conditions": [{"type": "Ready", "status": "False"}],
-        "initContainerStatuses": [container],
-    }
+    state = {"waiting": {"reason": "CrashLoopBackOff", "message": "back-off 2m40s"}}
+    containers = [container("wait-gcs-ready", 7, state=state, lastState={"terminated": ended})]
+    status = {"phase": "Pending", "conditions": [UNREADY], "initContainerStatuses": containers}
     report(api, name_of(api, "crashing"), status)
 
 
 def gate(api: Api) -> None:
     """Kueue does not choose the node of a pod."""
-    pod = of(api, "gated")
-    api.delete(PODS, pod["metadata"]["name"], NAMESPACE, grace=0)
-    made = worker_of(api.get(RAY_CLUSTERS, "gated", NAMESPACE))
-    made["spec"]["schedulingGates"] = [{"name": "kueue.x-k8s.io/topology"}]
-    api.create(PODS, made, NAMESPACE)
+    pod = replacement(api, "gated")
+    pod["spec"]["schedulingGates"] = [{"name": names.KUEUE_GATE_TOPOLOGY}]
+    api.create(PODS, pod, NAMESPACE)
 
 
 def end_pod(api: Api) -> None:
     """A pod is evicted, and no one replaces it."""
-    status = {
-        "phase": "Failed",
-        "reason": "Evicted",
-        "message": "The node was low on resource: memory.",
-        "conditions": [{"type": "Ready", "status": "False"}],
-    }
-    report(api, name_of(api, "evicted"), status)
+    words = {"reason": "Evicted", "message": "The node was low on resource: memory."}
+    report(api, name_of(api, "evicted"), {"phase": "Failed", "conditions": [UNREADY], **words})
 
 
 def hang_start(api: Api) -> None:
     """A pod has not become ready for an hour."""
-    since = datetime.fromtimestamp(time.time() - 3600, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    unready = {"type": "Ready", "status": "False", "lastTransitionTime": since}
+    unready = UNREADY | {"lastTransitionTime": text_of(3600)}
     report(api, name_of(api, "unready"), {"phase": "Running", "conditions": [unready]})
 
 
 def defer_resize(api: Api) -> None:
     """A resize in place is put off."""
-    pending = {
-        "type": "PodResizePending",
-        "status": "True",
-        "reason": "Deferred",
-        "message": "not enough cpu",
-    }
-    report(
-        api,
-        name_of(api, "deferred"),
-        {"conditions": [{"type": "Ready", "status": "True"}, pending]},
-    )
+    words = {"reason": "Deferred", "message": "not enough cpu"}
+    pending = {"type": "PodResizePending", "status": "True", **words}
+    report(api, name_of(api, "deferred"), {"conditions": [READY, pending]})
 
 
 def fail_resize(api: Api) -> None:
     """Ray's autoscaler gives up a resize in place."""
     status = json.dumps({"last-failed-at": int(time.time()), "last-failed-reason": "timed out"})
-    annotations = {"ray.io/ippr-status": status}
-    api.patch(
-        PODS, name_of(api, "unresized"), {"metadata": {"annotations": annotations}}, NAMESPACE
-    )
+    change(api, "unresized", annotations={"ray.io/ippr-status": status})
 
 
 def restart_host(api: Api) -> None:
     """Ray's container of one host ended, and kubelet started it again."""
-    pod = of(api, "restarted")
-    at = datetime.fromtimestamp(time.time(), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    pod, at = of(api, "restarted"), text_of()
     ended = {"reason": "OOMKilled", "exitCode": 137, "startedAt": at, "finishedAt": at}
-    container = {
-        "name": pod["spec"]["containers"][0]["name"],
-        "image": "",
-        "imageID": "",
-        "ready": True,
-        "restartCount": 1,
-        "state": {"running": {"startedAt": at}},
-        "lastState": {"terminated": ended},
-    }
-    report(api, pod["metadata"]["name"], {"containerStatuses": [container]})
+    states = {"state": {"running": {"startedAt": at}}, "lastState": {"terminated": ended}}
+    ray = container(pod["spec"]["containers"][0]["name"], 1, ready=True, **states)
+    report(api, pod["metadata"]["name"], {"containerStatuses": [ray]})
 
 
 def lose_service(api: Api) -> None:
@@ -416,27 +378,9 @@ def lose_replica(api: Api) -> None:
 
 def add_webhook(api: Api) -> None:
     """GKE's TPU webhook is installed too."""
-    hook = {
-        "name": "kuberay-tpu-webhook.ray-system.svc",
-        "admissionReviewVersions": ["v1"],
-        "sideEffects": "None",
-        "failurePolicy": "Ignore",
-        "timeoutSeconds": 1,
-        "clientConfig": {"url": "https://127.0.0.1:1/mutate"},
-        "objectSelector": {"matchLabels": {"app.kubernetes.io/name": "kuberay"}},
-        "rules": [
-            {
-                "apiGroups": [""],
-                "apiVersions": ["v1"],
-                "operations": ["CREATE"],
-                "resources": ["pods"],
-            }
-        ],
-    }
-    api.create(
-        MUTATING_WEBHOOKS,
-        {"metadata": {"name": "kuberay-tpu-mutating-webhook-cfg"}, "webhooks": [hook]},
-    )
+    client = {"url": "https://127.0.0.1:1/mutate"}
+    entries = configuration(client, failurePolicy="Ignore", timeoutSeconds=1)
+    api.create(MUTATING_WEBHOOKS, entries)
 
 
 def _remedy_of(problem: Json) -> str:
@@ -488,19 +432,19 @@ def test_what_is_wrong_is_seen_and_gone_after_its_remedy(
     controller = webhook.controller
     api, replicas = setup.api, {"surplus": 2, "renumbered": 3}
     others = {"resized": grouped("resized", {"cpu": (1, HOSTS)}, {}), "renumbered": multi_slice(3)}
-    names = [name for _, name, _ in PROVOKED if name]
+    clusters = [name for _, name, _ in PROVOKED if name]
     with (
         Operator(setup.plane, multi_host_indexing=False) as operator,
         Dashboard(setup.plane) as dashboard,
         dashboard.open_page(NAMESPACE) as page,
     ):
-        for name in names:
+        for name in clusters:
             usual = slices(name, replicas.get(name, 1))
             api.create(RAY_CLUSTERS, others.get(name, usual), NAMESPACE)
         ignored_cluster = slices("ignored", 1)
         ignored_cluster["metadata"]["labels"] = {"admission.ray.io/ignore": "true"}
         api.create(RAY_CLUSTERS, ignored_cluster, NAMESPACE)
-        for name in (*names, "ignored"):
+        for name in (*clusters, "ignored"):
             wait_for_workers(api, NAMESPACE, HOSTS * replicas.get(name, 1), name)
         until(
             lambda: "pod-refused" in setup.problems().get("refused", ()),
@@ -527,9 +471,9 @@ def test_what_is_wrong_is_seen_and_gone_after_its_remedy(
         named = {name for name, _ in EVENTS[:-1]}
         until(lambda: controller.problems(NAMESPACE).keys() > named, "the metrics count them")
 
-        group = refused["spec"]["workerGroupSpecs"][0]
-        group["template"]["spec"]["nodeSelector"][TOPOLOGY] = "2x2x4"
-        api.patch(RAY_CLUSTERS, "refused", {"spec": {"workerGroupSpecs": [group]}}, NAMESPACE)
+        template = refused["spec"]["workerGroupSpecs"][0]["template"]
+        template["spec"]["nodeSelector"][names.NODE_TPU_TOPOLOGY] = "2x2x4"
+        change_group(api, "refused", template=template)
         operator.start()
         nothing: Problems = {}
         until_equal(
@@ -540,7 +484,7 @@ def test_what_is_wrong_is_seen_and_gone_after_its_remedy(
         until_equal(partial(dashboard.problems, NAMESPACE), nothing, "nor is it in JSON")
         until_equal(lambda: controller.problems(NAMESPACE), nothing, "nothing is left to tell")
     assert setup.run("check") == 0
-    for name in (*names, "ignored", "refused"):
+    for name in (*clusters, "ignored", "refused"):
         setup.plane.delete_ray_cluster(name, NAMESPACE)
 
 
@@ -585,7 +529,7 @@ def test_a_rejection_that_kuberay_repeats_has_one_answer(
     binding = {"policyName": "full", "validationActions": ["Deny"]}
     api.create(POLICY_BINDINGS, {"metadata": {"name": "full"}, "spec": binding})
     host: Json = {"containers": [{"name": "ray-worker", "image": "ray"}]}
-    labels = {"ray.io/cluster": "full", IDENTITY[2]: "2"}
+    labels = {"ray.io/cluster": "full", names.LABEL_HOST_INDEX: "2"}
     pod = {"metadata": {"generateName": "full-", "labels": labels}, "spec": host}
     until(lambda: is_refused(api, pod), "the API server enforces the policy")
     with Operator(control_plane, multi_host_indexing=True):
@@ -652,8 +596,7 @@ def test_a_container_that_ends_again_and_again_has_one_answer(
 
 def looping(play: int) -> Json:
     """A pod whose container starts, ends and is in back-off in turns, twenty seconds each time."""
-    moments = [datetime.fromtimestamp(time.time() - ago, UTC) for ago in (0, 5, 25)]
-    now, finished, started = (f"{moment:%Y-%m-%dT%H:%M:%SZ}" for moment in moments)
+    now, finished, started = (text_of(seconds) for seconds in (0, 5, 25))
     end = {"terminated": {"reason": "Error", "exitCode": 1}}
     end["terminated"] |= {"startedAt": started, "finishedAt": finished}
     states: Objects = [
@@ -662,10 +605,10 @@ def looping(play: int) -> Json:
         {"waiting": {"reason": "CrashLoopBackOff", "message": "back-off 20s"}},
     ]
     ready = play % len(states) == 0
-    container = {"name": "ray-worker", "image": "", "imageID": "", "restartCount": 3 + play // 3}
-    container |= {"state": states[play % len(states)], "lastState": end, "ready": ready}
+    ray = container(restarts=3 + play // 3, ready=ready, lastState=end)
+    ray["state"] = states[play % len(states)]
     condition = {"type": "Ready", "status": str(ready), "lastTransitionTime": now}
-    return {"phase": "Running", "conditions": [condition], "containerStatuses": [container]}
+    return {"phase": "Running", "conditions": [condition], "containerStatuses": [ray]}
 
 
 def test_a_rayjob_that_fails_has_one_answer_an_event_and_a_metric(
@@ -710,7 +653,7 @@ def full(name: str) -> Json:
     rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"]}
     others = (
         f"!has(object.metadata.labels) || object.metadata.labels[?'ray.io/cluster'].orValue('') "
-        f"!= '{name}' || int(object.metadata.labels[?'{IDENTITY[2]}'].orValue('0')) < 2"
+        f"!= '{name}' || int(object.metadata.labels[?'{names.LABEL_HOST_INDEX}'].orValue('0')) < 2"
     )
     return {
         "metadata": {"name": name},

@@ -7,12 +7,13 @@ import json
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import jsonpatch
 import yaml
+
+from tests.harness.http_server import Handler, serving
 
 Object = dict[str, Any]
 
@@ -96,42 +97,17 @@ def registry() -> Iterator[Registry]:
     """Serve a registry on loopback until the block ends."""
     objects = Registry()
 
-    class Handler(BaseHTTPRequestHandler):
+    class Server(Handler):
         protocol_version = "HTTP/1.1"
 
-        def do_GET(self) -> None:
-            self._answer(b"")
-
-        def do_POST(self) -> None:
-            self._answer(self.rfile.read(int(self.headers["Content-Length"])))
-
-        def do_PATCH(self) -> None:
-            self._answer(self.rfile.read(int(self.headers["Content-Length"])))
-
-        def _answer(self, body: bytes) -> None:
-            status, found = objects.answer(
-                self.command, self.path, body, self.headers.get("Content-Type", "")
-            )
-            content = json.dumps(found).encode()
-            self.send_response(status)
-            self.send_header("Content-Type", "application/json")
-            self.send_header("Content-Length", str(len(content)))
-            self.end_headers()
-            self.wfile.write(content)
+        def respond(self) -> None:
+            kind = self.headers.get("Content-Type", "")
+            status, found = objects.answer(self.command, self.path, self.read(), kind)
+            self.send(status, json.dumps(found).encode(), Content_Type="application/json")
 
         def date_time_string(self, timestamp: float | None = None) -> str:
             return objects.date or super().date_time_string(timestamp)
 
-        def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - its name upstream
-            pass
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        server.daemon_threads = False  # each is joined in the end, so none outlives its test
-        objects.url = f"http://127.0.0.1:{server.server_address[1]}"
-        thread = threading.Thread(target=server.serve_forever, args=[0.02])
-        thread.start()
-        try:
-            yield objects
-        finally:
-            server.shutdown()
-            thread.join()
+    with serving(Server) as port:
+        objects.url = f"http://127.0.0.1:{port}"
+        yield objects

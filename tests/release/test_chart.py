@@ -4,13 +4,12 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from hashlib import sha256
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Thread
 
 import pytest
 
 from tests import ROOT
+from tests.harness.http_server import Handler, serving
 from tests.manifests.render import CHART
 from tests.release.build import packed
 from tests.release.chart import push_chart
@@ -27,50 +26,29 @@ def registry() -> Iterator[tuple[str, dict[str, bytes]]]:
     """Serve an OCI registry for pushes; yield its address, and what it has by path."""
     content: dict[str, bytes] = {}
 
-    class Handler(BaseHTTPRequestHandler):
+    class Registry(Handler):
         protocol_version = "HTTP/1.1"
 
-        def do_GET(self) -> None:
-            body = content.get(self.path)
-            self._answer(404 if body is None else 200, body or b"")
+        def respond(self) -> None:
+            if self.command == "POST":
+                self.send(202, Location=f"{self.path}1")
+            elif self.command == "PUT":
+                self._store(self.read())
+                self.send(201)
+            else:
+                body = content.get(self.path)
+                self.send(404 if body is None else 200, body or b"", Content_Type=MANIFEST)
 
-        def do_HEAD(self) -> None:
-            self.do_GET()
-
-        def do_POST(self) -> None:
-            self._answer(202, Location=f"{self.path}1")
-
-        def do_PUT(self) -> None:
-            body = self.rfile.read(int(self.headers["Content-Length"]))
+        def _store(self, body: bytes) -> None:
             digest = f"sha256:{sha256(body).hexdigest()}"
             path, _, query = self.path.partition("?")
             folder = path.removesuffix("uploads/1") if query else path.rpartition("/")[0] + "/"
             content[folder + digest] = body
             if not query:
                 content[path] = body
-            self._answer(201)
 
-        def _answer(self, status: int, body: bytes = b"", **headers: str) -> None:
-            self.send_response(status)
-            self.send_header("Content-Length", str(len(body)))
-            self.send_header("Content-Type", MANIFEST)
-            for name, value in headers.items():
-                self.send_header(name, value)
-            self.end_headers()
-            if self.command != "HEAD":
-                self.wfile.write(body)
-
-        def log_message(self, *_: object) -> None:
-            return
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        thread = Thread(target=server.serve_forever)
-        thread.start()
-        try:
-            yield f"127.0.0.1:{server.server_port}/team", content
-        finally:
-            server.shutdown()
-            thread.join()
+    with serving(Registry) as port:
+        yield f"127.0.0.1:{port}/team", content
 
 
 def test_the_digest_of_the_pushed_chart_is_in_the_checksums(tmp_path: Path) -> None:
