@@ -82,7 +82,8 @@ def folder_of(version: str) -> Path:
     folder = CACHE / version
     folder.mkdir(parents=True, exist_ok=True)
     programs = HERE / "program"
-    for source in (programs / "main.go", _operator(version), *(programs / version).iterdir()):
+    shared = programs.glob("*.go")
+    for source in (*shared, _operator(version), *(programs / version).iterdir()):
         _copy(source, folder / source.name)
     if version == UNPUBLISHED.kuberay:
         _link_source(folder / "ray-operator")

@@ -1,6 +1,6 @@
 // Says of Ray objects what the API server and KubeRay would say: one JSON object a line in, a verdict a line out.
 //
-// tests/lab/parity/build.py copies this file beside the go.mod of a KubeRay version and the newest operator.go up to it, and builds them.
+// tests/lab/parity/build.py copies this file and objects.go beside the go.mod of a KubeRay version and the newest operator.go up to it, and builds them.
 package main
 
 import (
@@ -216,4 +216,3 @@ func metadata(object map[string]any) field.ErrorList {
 	}
 	return names.ValidateObjectMetaAccessor(held, true, names.NameIsDNSSubdomain, field.NewPath("metadata"))
 }
-

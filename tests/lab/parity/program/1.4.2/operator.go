@@ -5,31 +5,10 @@ import (
 
 	ray "github.com/ray-project/kuberay/ray-operator/apis/ray/v1"
 	"github.com/ray-project/kuberay/ray-operator/controllers/ray/utils"
-	_ "github.com/ray-project/kuberay/ray-operator/pkg/features"
-	gates "k8s.io/apiserver/pkg/util/feature"
 )
 
-// decode reads an object as the operator's client does.
-func decode(kind string, read func(any) error) (any, error) {
-	var into any
-	switch kind {
-	case "RayCluster":
-		into = &ray.RayCluster{}
-	case "RayJob":
-		into = &ray.RayJob{}
-	case "RayService":
-		into = &ray.RayService{}
-	default:
-		return nil, fmt.Errorf("unknown kind %s", kind)
-	}
-	return into, read(into)
-}
-
-// validate calls the operator's checks in the order of its reconcilers.
-func validate(object any, wanted map[string]bool) error {
-	if err := gates.DefaultMutableFeatureGate.SetFromMap(wanted); err != nil {
-		return err
-	}
+// check calls the operator's checks in the order of its reconcilers.
+func check(object any) error {
 	switch held := object.(type) {
 	case *ray.RayCluster:
 		return first(
@@ -50,13 +29,4 @@ func validate(object any, wanted map[string]bool) error {
 		)
 	}
 	return fmt.Errorf("unknown type %T", object)
-}
-
-func first(checks ...func() error) error {
-	for _, check := range checks {
-		if err := check(); err != nil {
-			return err
-		}
-	}
-	return nil
 }
