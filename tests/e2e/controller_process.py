@@ -5,7 +5,6 @@ the webhook.
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from urllib.request import ProxyHandler, build_opener
 
 from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.samples import Sample
@@ -13,13 +12,10 @@ from prometheus_client.samples import Sample
 from tests.e2e.api import Json
 from tests.e2e.control_plane import ControlPlane
 from tests.e2e.installation import CONTROLLER, NAMESPACE, token_kubeconfig
-from tests.e2e.process import NO_ANSWER, Program, Startable, free_port, records
-
-ANSWER_SECONDS = 30
-HOST = "127.0.0.1"
+from tests.e2e.process import Replica, free_port, get, records
 
 
-class Controller(Startable):
+class Controller(Replica):
     """Started, ended and started again by stories, on the port it had; `settings` are the variables
     of the ConfigMap and more.
     """
@@ -28,24 +24,13 @@ class Controller(Startable):
         self._plane = plane
         self._settings = settings
         self._kubeconfig = folder / "controller-kubeconfig"
-        self._port = free_port()
-        self._opener = build_opener(ProxyHandler({}))
-        self._program = self._process(self._port, settings)
-
-    @property
-    def log(self) -> Path:
-        """What it wrote, from all its starts."""
-        return self._program.log
-
-    @property
-    def address(self) -> str:
-        """Where its probes and metrics are."""
-        return f"{HOST}:{self._port}"
-
-    @property
-    def ready(self) -> bool:
-        """Whether its probe says that it is in step with the cluster."""
-        return self._is_ready(self._port)
+        port = free_port()
+        command = [
+            *(sys.executable, "-m", "webhook.cli.main", "controller"),
+            *("--host=127.0.0.1", f"--port={port}", f"--kubeconfig={self._kubeconfig}"),
+            f"--installation.namespace={NAMESPACE}",
+        ]
+        super().__init__(plane.process(f"controller-{port}", command, settings), port)
 
     @property
     def leads(self) -> bool:
@@ -59,20 +44,7 @@ class Controller(Startable):
     def start(self) -> None:
         """Start it, and wait until it is ready."""
         token_kubeconfig(self._plane, self._kubeconfig, CONTROLLER)
-        self._program.start()
-        self._program.wait_until(lambda: self.ready)
-
-    def stop(self) -> None:
-        """End it with SIGTERM, as kubelet does."""
-        self._program.stop()
-
-    def kill(self) -> None:
-        """End it with SIGKILL."""
-        self._program.kill()
-
-    def metric(self, name: str) -> float:
-        """The value of one of its metrics without labels."""
-        return _value(self._admin("/metrics", self._port), name)
+        super().start()
 
     def sample(self, name: str, labels: Mapping[str, str]) -> float:
         """The value of one of its metrics with labels; 0 where there is none with these."""
@@ -91,32 +63,5 @@ class Controller(Startable):
         return Controller(self._plane, self._kubeconfig.parent, {**self._settings, **settings})
 
     def _samples(self, name: str) -> list[Sample]:
-        families = text_string_to_metric_families(self._admin("/metrics", self._port))
+        families = text_string_to_metric_families(get(self._admin_port, "/metrics"))
         return [each for family in families for each in family.samples if each.name == name]
-
-    def _admin(self, path: str, port: int) -> str:
-        with self._opener.open(f"http://{HOST}:{port}{path}", timeout=ANSWER_SECONDS) as answer:
-            text: str = answer.read().decode()
-            return text
-
-    def _is_ready(self, port: int) -> bool:
-        try:
-            return bool(self._admin("/readyz", port))
-        except NO_ANSWER:
-            return False
-
-    def _process(self, port: int, settings: Mapping[str, str]) -> Program:
-        flags = [
-            f"--host={HOST}",
-            f"--port={port}",
-            f"--kubeconfig={self._kubeconfig}",
-            f"--installation.namespace={NAMESPACE}",
-        ]
-        command = [sys.executable, "-m", "webhook.cli.main", "controller", *flags]
-        return self._plane.process(f"controller-{port}", command, settings)
-
-
-def _value(exposition: str, name: str) -> float:
-    return next(
-        float(line.split()[1]) for line in exposition.splitlines() if line.startswith(f"{name} ")
-    )

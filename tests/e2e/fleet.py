@@ -8,7 +8,7 @@ from time import sleep
 
 from tests.e2e.balancer import Balancer
 from tests.e2e.control_plane import ControlPlane
-from tests.e2e.process import Program, free_port
+from tests.e2e.process import Program, free_port, metric_of, says_ready
 from tests.e2e.webhook_process import Webhook
 from tests.lab.bench.reviews_over_https import cpu_seconds
 
@@ -23,15 +23,15 @@ class Fleet(Webhook):
     ) -> None:
         super().__init__(plane, settings=settings)
         self.ports = [(free_port(), free_port()) for _ in range(count)]
-        self.members: list[Program] = [self._process(port, admin, {}) for port, admin in self.ports]
+        self.members: list[Program] = [self._process(port, admin) for port, admin in self.ports]
         self._balancer = Balancer(
-            self._port, [(port, partial(self._is_ready, admin)) for port, admin in self.ports], lag
+            self._port, [(port, partial(says_ready, admin)) for port, admin in self.ports], lag
         )
 
     @property
     def ready(self) -> bool:
         """Whether all are ready."""
-        return all(self._is_ready(admin) for _, admin in self.ports)
+        return all(says_ready(admin) for _, admin in self.ports)
 
     @property
     def cpu(self) -> float:
@@ -66,7 +66,7 @@ class Fleet(Webhook):
         self.signal(member, signal.SIGCONT)
         member.kill() if at_once else member.stop()
         member.start()
-        member.wait_until(lambda: self._is_ready(admin))
+        member.wait_until(lambda: says_ready(admin))
 
     def pause(self, number: int, seconds: float) -> None:
         """Stop one, as a node that hangs does, and let it go on."""
@@ -76,10 +76,7 @@ class Fleet(Webhook):
 
     def total(self, name: str) -> float:
         """The sum of a metric over all processes."""
-        lines = [
-            line for _, admin in self.ports for line in self._admin("/metrics", admin).splitlines()
-        ]
-        return sum(float(line.split()[1]) for line in lines if line.startswith(f"{name} "))
+        return sum(metric_of(admin, name) for _, admin in self.ports)
 
     @staticmethod
     def signal(program: Program, what: signal.Signals) -> None:

@@ -174,10 +174,54 @@ def accepts_connections(port: int) -> bool:
         return False
 
 
+def get(port: int, path: str, seconds: float = 30, host: str = "127.0.0.1") -> str:
+    """Return what a program answers at its port for probes and metrics. Raises NO_ANSWER."""
+    opener = build_opener(ProxyHandler({}))
+    with opener.open(f"http://{host}:{port}{path}", timeout=seconds) as answer:
+        text: str = answer.read().decode()
+        return text
+
+
+def metric_of(port: int, name: str) -> float:
+    """Return the value of a metric without labels."""
+    lines = get(port, "/metrics").splitlines()
+    return next(float(line.split()[1]) for line in lines if line.startswith(f"{name} "))
+
+
 def says_ready(port: int, host: str = "127.0.0.1") -> bool:
     """Whether a program says so at `/readyz` of its port for probes."""
     try:
-        with build_opener(ProxyHandler({})).open(f"http://{host}:{port}/readyz", timeout=2) as it:
-            return bool(it.status == 200)
+        return bool(get(port, "/readyz", 5, host))
     except NO_ANSWER:
         return False
+
+
+class Replica(Peer):
+    """A process of ours, with probes and metrics; it is started again on the ports it had."""
+
+    def __init__(self, program: Program, admin_port: int) -> None:
+        super().__init__(program, lambda: self.ready)
+        self._admin_port = admin_port
+
+    @property
+    def log(self) -> Path:
+        """What it wrote, from all its starts."""
+        return self._program.log
+
+    @property
+    def admin_address(self) -> str:
+        """Where its probes and metrics are."""
+        return f"127.0.0.1:{self._admin_port}"
+
+    @property
+    def ready(self) -> bool:
+        """Whether its probe says that it is in step with the cluster."""
+        return says_ready(self._admin_port)
+
+    def kill(self) -> None:
+        """End it with SIGKILL."""
+        self._program.kill()
+
+    def metric(self, name: str) -> float:
+        """The value of one of its metrics without labels."""
+        return metric_of(self._admin_port, name)

@@ -6,9 +6,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from types import TracebackType
-from typing import ClassVar, Self
-from urllib.request import ProxyHandler, build_opener
+from typing import Self
 
 from tests.e2e.api import PODS, RAY_CLUSTERS, ApiError, Json, Resource
 from tests.e2e.control_plane import ControlPlane
@@ -27,26 +25,22 @@ from tests.e2e.installation import (
     rendered,
     token_kubeconfig,
 )
-from tests.e2e.process import NO_ANSWER, Program, free_port, records
+from tests.e2e.process import Program, Replica, free_port, records
 from tests.e2e.rays import slices
 from tests.e2e.waiting import until
 from tests.manifests.environment import environment
 from webhook.cli.main import main
 
-ANSWER_SECONDS = 30
 HOST = "127.0.0.1"
 
 
-class Webhook:
+class Webhook(Replica):
     """Installed, running and asked by the API server on entry; ended and taken away on exit.
 
     It runs as the service account of the manifests, with the rights and the settings that these,
     and `components` of them, give it; `settings` override them. Where components bring the
     Deployment of the controller, it runs beside it.
     """
-
-    program: ClassVar[Sequence[str]] = ("-m", "webhook.cli.main")
-    """What Python runs."""
 
     def __init__(
         self,
@@ -56,13 +50,12 @@ class Webhook:
     ) -> None:
         self._plane = plane
         self._settings = settings or {}
-        self._port, self._admin_port = free_port(), free_port()
+        self._port, admin_port = free_port(), free_port()
         self._folder = plane.folder / f"webhook-{self._port}"
-        self._opener = build_opener(ProxyHandler({}))
         self._stack = ExitStack()
         self.manifests = rendered(values)
         self._folder.mkdir()
-        self._program = self._process(self._port, self._admin_port, {})
+        super().__init__(self._process(self._port, admin_port), admin_port)
         deployed = {
             found["metadata"]["name"] for found in self.manifests if found["kind"] == "Deployment"
         }
@@ -94,29 +87,14 @@ class Webhook:
             self._stack = stack.pop_all()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._stack.close()
-
-    @property
-    def log(self) -> Path:
-        """What it wrote, from all its starts."""
-        return self._program.log
 
     @property
     def controller(self) -> Controller:
         """The controller beside it; there has to be one."""
         assert self._controller is not None
         return self._controller
-
-    @property
-    def admin_address(self) -> str:
-        """Where its probes and metrics are."""
-        return f"{HOST}:{self._admin_port}"
 
     @property
     def rights(self) -> set[Right]:
@@ -127,43 +105,9 @@ class Webhook:
         """What the manifests grant a service account."""
         return granted(self.manifests, account)
 
-    @property
-    def ready(self) -> bool:
-        """Whether its probe says that it can be asked."""
-        return self._is_ready(self._admin_port)
-
-    def start(self) -> None:
-        """Start it, on the ports it had, and wait until it is ready."""
-        self._program.start()
-        self._program.wait_until(lambda: self.ready)
-
-    def stop(self) -> None:
-        """End it with SIGTERM, as kubelet does."""
-        self._program.stop()
-
-    def kill(self) -> None:
-        """End it with SIGKILL."""
-        self._program.kill()
-
-    def metric(self, name: str) -> float:
-        """The value of one of its metrics without labels."""
-        lines = self._admin("/metrics", self._admin_port).splitlines()
-        return next(float(line.split()[1]) for line in lines if line.startswith(f"{name} "))
-
     def admissions(self, kind: str = "Pod") -> list[Json]:
         """The reviews of one kind in its log, but for those of a dry run."""
         return admissions_in(self.log, kind)
-
-    def _admin(self, path: str, port: int, seconds: float = ANSWER_SECONDS) -> str:
-        with self._opener.open(f"http://{HOST}:{port}{path}", timeout=seconds) as answer:
-            text: str = answer.read().decode()
-            return text
-
-    def _is_ready(self, admin_port: int) -> bool:
-        try:
-            return bool(self._admin("/readyz", admin_port, seconds=5))
-        except NO_ANSWER:
-            return False
 
     def _is_authorized(self) -> bool:
         accounts = [
@@ -177,24 +121,17 @@ class Webhook:
             for right in self.rights_of(account)
         )
 
-    def _process(self, port: int, admin_port: int, settings: Mapping[str, str]) -> Program:
-        command = [sys.executable, *self.program, "serve", *self._flags(port, admin_port)]
-        return self._plane.process(
-            f"webhook-{port}", command, {**self._environment(WEBHOOK), **settings}
-        )
+    def _process(self, port: int, admin_port: int) -> Program:
+        command = [
+            *(sys.executable, "-m", "webhook.cli.main", "serve"),
+            *(f"--host={HOST}", f"--port={port}", f"--admin-port={admin_port}"),
+            *(f"--kubeconfig={self._kubeconfig}", f"--tls.cert-dir={self._folder}"),
+        ]
+        return self._plane.process(f"webhook-{port}", command, self._environment(WEBHOOK))
 
     @property
     def _kubeconfig(self) -> Path:
         return self._folder / "kubeconfig"
-
-    def _flags(self, port: int, admin_port: int) -> list[str]:
-        return [
-            f"--host={HOST}",
-            f"--port={port}",
-            f"--admin-port={admin_port}",
-            f"--kubeconfig={self._kubeconfig}",
-            f"--tls.cert-dir={self._folder}",
-        ]
 
     def _environment(self, deployment: str) -> dict[str, str]:
         """The settings of the manifests, without the drain: nothing here waits for endpoints to

@@ -87,7 +87,10 @@ def scraping(plane: ControlPlane, webhook: Webhook, folder: Path) -> Iterator[Pr
     (cluster,), (user,) = account["clusters"], account["users"]
     jobs: list[Mapping[str, object]] = [
         {"job_name": "serve", "static_configs": [{"targets": [webhook.admin_address]}]},
-        {"job_name": "controller", "static_configs": [{"targets": [webhook.controller.address]}]},
+        {
+            "job_name": "controller",
+            "static_configs": [{"targets": [webhook.controller.admin_address]}],
+        },
         {
             "job_name": "apiserver",
             "scheme": "https",
