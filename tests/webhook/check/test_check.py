@@ -161,6 +161,11 @@ def test_kubernetes_has_to_be_new_enough(check: Check, version: str, verdict: st
     assert found["kubernetes-version"] == verdict
 
 
+def test_the_oldest_release_of_kubernetes_is_named(printed: Printed) -> None:
+    _, out = printed("--pre", change=answering(VERSION, {"gitVersion": "v1.29.9"}))
+    assert "upgrade to 1.30 or later" in out
+
+
 def operator_of(server: Server) -> Object:
     """Return the Deployment of the operator."""
     (found,) = server.answers[OPERATORS]["items"]
@@ -249,6 +254,12 @@ GOOGLE_BY_SERVICE = {
 def test_an_installation_is_checked(check: Check, change: Change, name: str, verdict: str) -> None:
     status, found = check(change=change)
     assert (status, found[name]) == (int(verdict == "error"), verdict)
+
+
+def test_both_installations_are_named(printed: Printed) -> None:
+    _, out = printed(change=with_another("ray-webhook-again"))
+    text = "this webhook is installed 2 times: ray-webhook, ray-webhook-again"
+    assert text in " ".join(out.split())
 
 
 @pytest.mark.manifests

@@ -270,6 +270,16 @@ def test_the_warnings_of_validate_are_printed_in_one_line_for_each(run: Run, wri
         assert line.startswith("ray-webhook preview: RayCluster c: warning: ")
 
 
+def test_a_warning_of_an_object_with_a_generated_name_has_its_prefix(
+    run: Run, write: Write
+) -> None:
+    cluster = a_cluster("c").group("g").build()
+    spec = {"entrypoint": "python a.py", "rayClusterSpec": cluster["spec"]}
+    job = cluster | {"kind": "RayJob", "metadata": {"generateName": "j-"}, "spec": spec}
+    cluster["spec"]["rayVersion"] = "nightly"
+    assert "ray-webhook preview: RayJob j-: warning: " in run("preview", write(job)).err
+
+
 def a_shard(name: str, index: str = "") -> Object:
     """Return a RayCluster of the shard group `search`."""
     built = a_cluster(name).group("g").annotated(names.ANNOTATION_SHARD_GROUP, "search")

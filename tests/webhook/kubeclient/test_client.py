@@ -86,6 +86,7 @@ async def test_a_server_of_another_authority_is_not_talked_to(pki: Path, tmp_pat
             with pytest.raises(ApiError) as caught:
                 await api.get("/api/v1/pods", [], 1.0)
         assert caught.value.reason == "tls"
+        assert "certificate verify failed" in str(caught.value)
         assert not fake.requests
 
 

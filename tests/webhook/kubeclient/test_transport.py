@@ -122,6 +122,12 @@ async def test_a_failure_has_a_reason(answer: bytes, reason: str, after: float |
     assert (error.reason, error.retry_after) == (reason, after)
 
 
+async def test_a_throttled_request_is_sent_six_times() -> None:
+    async with asking(saying(LATE.replace(b"60", b"0"))) as (api, server):
+        assert (await refused(api)).reason == "throttled"
+        assert server.asked == 6
+
+
 async def test_a_body_that_was_cut_short_while_compressed_is_an_error() -> None:
     cut = gzip.compress(b'{"items": [%b]}' % b", ".join(b"%d" % each for each in range(9000)))
     async with asking(saying(zipped(cut[:9000]))) as (api, _):

@@ -102,6 +102,12 @@ def test_a_multi_host_name_must_fit_with_the_largest_index_that_can_occur(
     assert found(a_cluster().group("a" * length, hosts=hosts, maxReplicas=replicas)) == expected
 
 
+def test_a_name_that_fits_hides_no_longer_one_after_it() -> None:
+    cluster = a_cluster().group("fits", hosts=2).group("a" * 58, hosts=2)
+    path = "spec.workerGroupSpecs[1].groupName"
+    assert found(cluster) == {("group-name-no-host-name", path)}
+
+
 def test_a_dot_is_fine_in_a_label_and_not_in_a_host_name() -> None:
     assert found(a_cluster().group("v1.2")) == set()
     assert found(a_cluster().group("v1.2", hosts=2)) == {

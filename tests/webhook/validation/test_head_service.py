@@ -110,6 +110,7 @@ ON_9000 = f"{{http_options: {{port: 9000}}, {APPLICATIONS}}}"
     ("port: 9000", 9000, 9000, []), ("port: 9000", 9000, None, ["workerGroupSpecs[0]"]),
     ("port: 9000", 8000, 9000, ["headGroupSpec"]), ("host: 0.0.0.0", None, None, []),
     ("host: 0.0.0.0", 9000, None, ["headGroupSpec"]), ("port: '9000'", None, None, []),
+    ("port: 1", 8000, 1, ["headGroupSpec"]), ("port: 0", 8000, 1, []),
 ])  # fmt: skip
 def test_serve_listens_where_kuberay_checks(
     options: str, head: int | None, worker: int | None, groups: list[str]

@@ -100,7 +100,7 @@ def test_the_submitters_pod_has_a_container_where_there_is_such_a_pod(template: 
 @pytest.mark.parametrize(("text", "fine"), [
     ("5m", True), ("1h30m", True), ("300", True), ("1.5h", True), ("+5m", True), ("", True),
     ("0", False), ("0s", False), ("-5m", False), ("-1", False), ("5 m", False), ("5", True),
-    ("m", False), ("1d", False),
+    ("m", False), ("1d", False), (str(2**63 - 1), True), (str(2**63), False),
 ])  # fmt: skip
 def test_a_timeout_as_go_reads_it(text: str, fine: bool) -> None:
     service = a_service().annotation("ray.io/initializing-timeout", text)
