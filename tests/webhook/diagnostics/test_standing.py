@@ -50,6 +50,13 @@ def test_a_host_is_shown_with_its_state_pod_and_node(
     assert scene.examined().clusters[0].terminating == (state == "missing")
 
 
+def test_a_host_with_two_pods_is_shown_with_the_node_of_the_first() -> None:
+    second = f"{HOST}-b"
+    scene = Scene().copied(HOST, second).changed(second, spec={"nodeName": "node-1-3"})
+    host = replica(scene).hosts[3]
+    assert (host.state, host.pods, host.node) == ("twice", (HOST, second), "node-0-3")
+
+
 def test_a_replica_that_comes_up_is_not_called_waiting() -> None:
     scene = Scene().without(HOST)
     for name in scene.pods:

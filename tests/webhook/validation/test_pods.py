@@ -77,6 +77,7 @@ def in_container(**fields: object) -> set[tuple[str, str]]:
     ({"securityContext": {"seccompProfile": {"type": "Localhost"}}}, "security-invalid",
      "securityContext.seccompProfile.localhostProfile"),
     ({"hostUsers": False, "hostPID": True}, "security-invalid", "hostPID"),
+    ({"shareProcessNamespace": True, "hostPID": True}, "security-invalid", "shareProcessNamespace"),
     ({"overhead": {"cpu": "-1"}}, "quantity-invalid", "overhead[cpu]"),
 ])  # fmt: skip
 def test_a_fault_of_a_pod_is_found_where_it_stands(fields: Json, rule: str, at: str) -> None:

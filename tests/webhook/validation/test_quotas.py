@@ -286,6 +286,9 @@ def test_defaults_of_a_limit_range() -> None:
             "limit of 2"
         )
     ]
+    free.head_container(name="c" * 41)
+    (message,) = messages(free, a_range(default={"cpu": "2"}))
+    assert f" container {'c' * 40} has a cpu request of 3" in message
     ratio = a_range(maxLimitRequestRatio={"cpu": "2"})
     burst = a_cluster().head_container(resources={"requests": {"cpu": "1"}, "limits": {"cpu": "3"}})
     assert len(messages(burst, ratio)) == 1

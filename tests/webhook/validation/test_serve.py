@@ -211,6 +211,7 @@ def test_a_usable_configuration_has_no_finding(text: str) -> None:
 @pytest.mark.parametrize(("key", "release", "text"), [
     ("max_surge_percent", "2.55.1", "use Ray 2.60, or remove it"),
     ("max_surge_percent", "2.60.0", ""),
+    ("rolling_update_percentage", "2.55.1", "use Ray 2.56, or remove it"),
     ("request_router_config", "2.47.1", "use Ray 2.48, or remove it"),
     ("request_router_config", "2.48.0", ""),
     ("max_concurrent_queries", "2.55.1", "write max_ongoing_requests"),
