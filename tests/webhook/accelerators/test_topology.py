@@ -81,7 +81,5 @@ def test_a_topology_that_cannot_be_read_has_no_chips() -> None:
     ("tpu-v9-slice", 8, ()),
     ("", 8, ()),
 ])  # fmt: skip
-def test_a_number_of_chips_may_have_one_topology_or_several(
-    accelerator: str, chips: int, listed: tuple[str, ...]
-) -> None:
+def test_chips_have_their_topologies(accelerator: str, chips: int, listed: tuple[str, ...]) -> None:
     assert tuple(list_topologies(generation_of(accelerator), chips)) == listed

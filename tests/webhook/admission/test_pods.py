@@ -103,9 +103,7 @@ REFUSED: list[tuple[str, PodBuilder, list[str]]] = [
     [(pod, fields) for _, pod, fields in REFUSED],
     ids=[name for name, _, _ in REFUSED],
 )
-def test_a_worker_that_does_not_say_where_it_belongs_is_refused_with_every_field(
-    pod: PodBuilder, fields: list[str]
-) -> None:
+def test_a_worker_without_place_is_refused_with_fields(pod: PodBuilder, fields: list[str]) -> None:
     assert decide(pod, CLUSTER).fields == fields
 
 

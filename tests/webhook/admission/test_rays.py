@@ -169,9 +169,7 @@ IGNORED = a_cluster().group(hosts=0).label("admission.ray.io/ignore", "true").bu
     ],
     ids=["there before", "new", "ignored", "no longer ignored", "unchanged"],
 )
-def test_an_object_is_denied_for_a_new_problem_only(
-    new: Json, old: Json | None, allowed: bool, warnings: int
-) -> None:
+def test_a_new_problem_is_denied(new: Json, old: Json | None, allowed: bool, warnings: int) -> None:
     response = response_to(a_review(new, old))
     assert response["allowed"] is allowed
     assert len(response.get("warnings", ())) == warnings

@@ -66,9 +66,7 @@ def pod_lines(caplog: pytest.LogCaptureFixture) -> list[str]:
 
 
 @pytest.mark.parametrize("fault", [each for each in BROKEN_WATCHES if each is not Fault.SILENCE])
-async def test_a_watch_that_fails_once_is_resumed_and_nobody_is_lost_or_held_twice(
-    fault: Fault, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_a_failed_watch_is_resumed(fault: Fault, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "webhook.cache")
 
     async with FakeApi().serving() as api:
@@ -99,9 +97,7 @@ async def test_a_watch_that_fails_once_is_resumed_and_nobody_is_lost_or_held_twi
     assert "watching again" in again
 
 
-async def test_a_watch_that_is_silent_for_too_long_is_opened_again_and_reported(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+async def test_a_silent_watch_is_reopened_and_reported(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "webhook.cache")
 
     async with FakeApi().serving() as api:
@@ -116,9 +112,7 @@ async def test_a_watch_that_is_silent_for_too_long_is_opened_again_and_reported(
 
 
 @pytest.mark.parametrize("fault", BROKEN_LISTS)
-async def test_a_list_that_fails_is_repeated_until_it_comes(
-    fault: Fault, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_a_failed_list_is_repeated(fault: Fault, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "webhook.cache")
 
     async with FakeApi().serving() as api:
@@ -216,9 +210,7 @@ async def test_a_watch_that_ends_every_second_is_resumed_at_once(api: FakeApi) -
         assert not f.pods.errors
 
 
-async def test_a_server_that_goes_away_and_comes_back_is_followed_again(
-    api: FakeApi, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_a_new_server_is_followed(api: FakeApi, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "webhook.cache")
 
     api.put(PODS, a_pod("pod-0", identity(0)))

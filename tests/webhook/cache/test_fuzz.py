@@ -85,9 +85,7 @@ def broken(value: Object, kind: str, choose: random.Random, *, bytewise: bool) -
 @pytest.mark.parametrize("adopted", [True, False])
 @settings(max_examples=80, suppress_health_check=[HealthCheck.too_slow])
 @given(lines=LINES)
-def test_odd_events_of_pods_leave_the_next_good_one_right(
-    lines: list[tuple[str, random.Random, bool]], adopted: bool
-) -> None:
+def test_odd_pods_harm_none(lines: list[tuple[str, random.Random, bool]], adopted: bool) -> None:
     members = Membership()
     pod = served_by_another(a_pod("a"), "tpu-1", "2") if adopted else a_pod("a", IDENTITY)
     odd = [broken(pod, kind, choose, bytewise=bytewise) for kind, choose, bytewise in lines]
@@ -119,9 +117,7 @@ def test_a_google_webhook_pod_whose_variables_are_no_text_has_no_identity() -> N
 
 @settings(max_examples=80, suppress_health_check=[HealthCheck.too_slow])
 @given(lines=LINES)
-def test_odd_events_of_rayclusters_leave_the_next_good_one_right(
-    lines: list[tuple[str, random.Random, bool]],
-) -> None:
+def test_odd_rayclusters_leave_the_next_right(lines: list[tuple[str, random.Random, bool]]) -> None:
     index = ClusterIndex()
     odd = [broken(a_raycluster(), *drawn[:2], bytewise=drawn[2]) for drawn in lines]
     good = json.dumps(an_event("ADDED", a_raycluster("last"), "u", 100)).encode()

@@ -39,9 +39,7 @@ def client_of(signer: Pair, name: str) -> Pair:
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_only_a_client_of_the_authority_is_answered(
-    tmp_path: Path, signer: Pair, version: ssl.TLSVersion
-) -> None:
+def test_other_clients_are_refused(tmp_path: Path, signer: Pair, version: ssl.TLSVersion) -> None:
     write(tmp_path, server_pair(signer))
     trusted, stranger = authority(), authority()
     (tmp_path / "clients.crt").write_bytes(trusted.certificate)
@@ -61,9 +59,7 @@ def test_only_a_client_of_the_authority_is_answered(
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_clients_are_verified_after_a_rotation_and_by_the_new_authority(
-    tmp_path: Path, signer: Pair, version: ssl.TLSVersion
-) -> None:
+def test_a_rotation_verifies_clients(tmp_path: Path, signer: Pair, version: ssl.TLSVersion) -> None:
     write(tmp_path, server_pair(signer))
     before, after = authority(), authority()
     (tmp_path / "clients.crt").write_bytes(before.certificate)

@@ -294,9 +294,7 @@ FAILED = 'Internal error: failed calling webhook "policy.example": timeout'
     [(403, FORBIDDEN, "unknown"), (403, QUOTA, "error"), (400, POLICY, "error"),
      (500, FAILED, "error")],
 )  # fmt: skip
-def test_a_lease_that_cannot_be_written_is_found(
-    check: Check, path: str, code: int, message: str, verdict: str
-) -> None:
+def test_leases_are_checked(check: Check, path: str, code: int, message: str, verdict: str) -> None:
     status, found = check(change=denying(path, code, message))
     assert (status, found["reservations"]) == (int(verdict == "error"), verdict)
 
@@ -359,9 +357,7 @@ def test_the_rights_of_the_manifests_are_checked_by_a_dry_run(printed: Printed) 
 
 
 @pytest.mark.parametrize(("lacking", "status"), [("ray-webhook", 0), ("identities", 1)])
-def test_the_rights_to_leases_are_checked_in_the_namespace_of_the_settings(
-    printed: Printed, lacking: str, status: int
-) -> None:
+def test_rights_to_leases_follow_the_settings(printed: Printed, lacking: str, status: int) -> None:
     where = ("-o", "json", "--installation.namespace", "identities")
     found, out = printed(*where, change=withholding(f"leases in {lacking}"))
     texts = [each["text"] for each in json.loads(out)["checks"]]
@@ -384,9 +380,7 @@ def elsewhere(server: Server) -> None:
 
 
 @pytest.mark.parametrize(("arguments", "wanted"), [((), "error"), (("-n", "team"), "fine")])
-def test_workers_of_all_namespaces_are_checked_unless_one_is_named(
-    check: Check, arguments: tuple[str, ...], wanted: str
-) -> None:
+def test_one_or_all_namespaces_count(check: Check, arguments: tuple[str, ...], wanted: str) -> None:
     assert check(*arguments, change=elsewhere)[1]["identities"] == wanted
 
 
@@ -467,9 +461,7 @@ def started_with(*arguments: str) -> Change:
     (["--feature-gates=RayClusterMTLS=true"], "validation: {gates: {RayClusterMTLS: true}}",
      "fine"),
 ])  # fmt: skip
-def test_the_gates_of_the_operator_are_compared_with_the_settings(
-    check: Check, arguments: list[str], text: str, verdict: str
-) -> None:
+def test_operator_gates_matter(check: Check, arguments: list[str], text: str, verdict: str) -> None:
     _, found = check(change=together(configured(text), started_with(*arguments)))
     assert found["feature-gates"] == verdict
 

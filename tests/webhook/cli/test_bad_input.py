@@ -66,9 +66,7 @@ def with_group(group: str) -> str:
     (with_group("{template: {spec: {containers: [{env: [1]}]}}}"),
      "given.yaml:6: RayCluster c: spec.workerGroupSpecs[0].template.spec.containers[0].env[0]: "),
 ])  # fmt: skip
-def test_an_object_of_a_wrong_shape_is_named_with_line_and_field(
-    document: Object | str, said: str, run: Run, write: Write
-) -> None:
+def test_wrong_shapes_have_lines(document: Object | str, said: str, run: Run, write: Write) -> None:
     error = refused(run, "preview", write(document))
     assert said in error
     assert error.count("\n") == 1
@@ -103,9 +101,7 @@ def test_a_file_has_to_be_named(command: str, run: Run) -> None:
     assert "name at least one file" in refused(run, command)
 
 
-def test_a_file_without_permission_says_what_to_change(
-    run: Run, write: Write, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_unreadable_files_say_why(run: Run, write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse_to_read(path: Path) -> bytes:
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
 
@@ -148,9 +144,7 @@ def test_a_file_without_ray_objects_is_named(run: Run, write: Write) -> None:
     (None, "kubeconfig: Is a directory"),
     (b"kind: Config", "kubeconfig: Expected key current-context"),
 ])  # fmt: skip
-def test_an_invalid_kubeconfig_is_named(
-    content: bytes | None, said: str, tmp_path: Path, run: Run
-) -> None:
+def test_a_bad_kubeconfig_fails(content: bytes | None, said: str, tmp_path: Path, run: Run) -> None:
     file = tmp_path / "kubeconfig"
     if content is None:
         file.mkdir()

@@ -51,9 +51,7 @@ def test_a_client_of_the_authority_accepts_the_certificate(issue: Issue, tmp_pat
 
 
 @pytest.mark.parametrize("earlier", [None, 0o644])
-def test_only_the_owner_can_read_the_key_even_if_an_older_one_was_open(
-    earlier: int | None, issue: Issue, tmp_path: Path
-) -> None:
+def test_only_the_owner_can_read_the_key(earlier: int | None, issue: Issue, tmp_path: Path) -> None:
     key = tmp_path / "tls.key"
     if earlier is not None:
         key.write_text("old")

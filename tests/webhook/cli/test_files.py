@@ -45,9 +45,7 @@ def error(run: Run, *arguments: object) -> str:
 
 
 @pytest.mark.parametrize("name", NOT_YAML)
-def test_every_command_refuses_a_file_with_the_same_words_and_line(
-    name: str, tmp_path: Path, run: Run, write: Write
-) -> None:
+def test_commands_refuse_files_alike(name: str, tmp_path: Path, run: Run, write: Write) -> None:
     text, problem = NOT_YAML[name]
     path, good = tmp_path / name, write(CLUSTER)
     path.write_bytes(text.encode() if isinstance(text, str) else text)

@@ -132,9 +132,7 @@ def other(**content: object) -> Object:
     ([held(0, deletionTimestamp="2026-01-01T00:00:00Z"), held(1)], "g-0-0"),
 ], ids=["of no RayCluster", "of no group", "with one label", "without labels", "without anything",
         "without names", "RayCluster without a name", "terminating"])  # fmt: skip
-def test_only_pods_of_the_group_that_live_have_an_identity(
-    state: list[Object], hostname: str, run: Run, write: Write
-) -> None:
+def test_live_pods_are_counted(state: list[Object], hostname: str, run: Run, write: Write) -> None:
     given = write(CLUSTER, *state, name="state.yaml")
     status, out, _ = run("preview", write(BLANK), "--state", given, "-o", "json")
     assert (status, json.loads(out)["spec"]["hostname"]) == (0, hostname)
@@ -369,9 +367,7 @@ def test_a_summary_has_a_row_a_worker_or_the_first_and_the_last(run: Run, write:
     assert (len(rows), rows[4]) == (7, "… 27 more")
 
 
-def test_the_default_on_a_terminal_is_a_summary_of_several_replicas(
-    run: Run, write: Write, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_terminal_gets_a_summary(run: Run, write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
     path = write(wrapped("RayJob"))
     assert headings(run("preview", path).out) == []

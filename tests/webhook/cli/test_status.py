@@ -176,9 +176,7 @@ def test_durations_have_the_largest_unit_that_they_fill(seconds: float, text: st
 
 
 @pytest.mark.parametrize("name", samples())
-def test_a_state_in_a_file_has_the_problems_of_its_cluster(
-    name: str, status: Run, run: Run, write: Write
-) -> None:
+def test_a_state_in_a_file_has_its_problems(name: str, status: Run, run: Run, write: Write) -> None:
     def read(text: str) -> dict[str, Any]:
         found: dict[str, Any] = json.loads(text)
         del found["now"]
@@ -211,9 +209,7 @@ def test_a_state_has_no_values_of_other_variables(status: Run) -> None:
     assert "TPU_WORKER_ID" in text
 
 
-def test_a_kind_that_cannot_be_read_is_named_of_cluster_and_file(
-    status: Run, run: Run, write: Write
-) -> None:
+def test_an_unreadable_kind_is_named_of_any_source(status: Run, run: Run, write: Write) -> None:
     for ended in (
         status(Scene(), refused="/api/v1/nodes"),
         run(
@@ -236,9 +232,7 @@ def test_a_pod_of_a_raycluster_that_the_state_lacks_is_left_out(run: Run, write:
     assert (ended.status, "no RayClusters" in ended.out) == (0, True)
 
 
-def test_a_failed_job_whose_raycluster_is_deleted_is_shown_with_its_namespace(
-    run: Run, write: Write
-) -> None:
+def test_a_failed_job_without_raycluster_is_shown_in_its_namespace(run: Run, write: Write) -> None:
     (job,) = samples()["job-failed"].ray_jobs
     file = write({"apiVersion": "ray.io/v1", "kind": "RayJob", **job})
     ended = run("status", "--state", file)
@@ -248,9 +242,7 @@ def test_a_failed_job_whose_raycluster_is_deleted_is_shown_with_its_namespace(
     assert run("status", "--state", file, "-n", "other").status == 0
 
 
-def test_an_owner_without_a_uid_is_that_of_the_raycluster(
-    status: Run, run: Run, write: Write
-) -> None:
+def test_an_owner_without_a_uid_is_of_the_raycluster(status: Run, run: Run, write: Write) -> None:
     state = json.loads(status(samples()["job-failed"].scene(), "-o", "state").out)
     (job,) = (item for item in state["items"] if item["kind"] == names.RAYJOB_KIND)
     del job["metadata"]["uid"]
@@ -266,9 +258,7 @@ QUOTA = {
 
 
 @pytest.mark.parametrize(("used", "fits"), [("7", True), ("8", False)])
-def test_missing_pods_that_no_quota_has_room_for_have_it_as_their_cause(
-    used: str, fits: bool, status: Run, run: Run, write: Write
-) -> None:
+def test_a_quota_is_their_cause(used: str, fits: bool, status: Run, run: Run, write: Write) -> None:
     quota = {**QUOTA, "status": {"hard": {"pods": "8"}, "used": {"pods": used}}}
     scene = Scene().without(HOST)
     state = json.loads(status(scene, "-o", "state").out)
@@ -352,9 +342,7 @@ def test_a_state_cannot_be_watched(tmp_path: Path, run: Run) -> None:
 @pytest.mark.parametrize(
     "text", ["", "---\n---\n", "hello: world", "[]", "{apiVersion: v1, kind: Secret}", None]
 )
-def test_a_state_without_any_object_of_a_cluster_is_2(
-    text: str | None, tmp_path: Path, run: Run, write: Write
-) -> None:
+def test_a_state_of_nothing_is_2(text: str | None, tmp_path: Path, run: Run, write: Write) -> None:
     path = tmp_path if text is None else write(text)
     code, _, err = run("status", "--state", path)
     assert code == 2

@@ -13,9 +13,7 @@ from webhook.config.settings_file import API_VERSION
 from webhook.config.sources import read_settings, variable
 
 
-def test_flags_stand_above_the_environment_above_the_file_above_defaults(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_flags_come_before_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = written(tmp_path, "serving: {port: 1, drainSeconds: 1}\nlisten: {adminPort: 1}")
     monkeypatch.setenv("RAY_WEBHOOK_SERVING__PORT", "2")
     monkeypatch.setenv("RAY_WEBHOOK_LISTEN__ADMIN_PORT", "2")

@@ -223,9 +223,7 @@ def not_ours(actual: Actual) -> list[Seen]:
 
 
 @given(desired_ones(), models(), st.frozensets(NAMES))
-def test_from_any_state_the_wish_is_reached_and_nothing_of_others_is_touched(
-    desired: Desired, model: Model, live: frozenset[str]
-) -> None:
+def test_any_state_reaches_the_wish(desired: Desired, model: Model, live: frozenset[str]) -> None:
     of_others = not_ours(model.actual)
     model.settle(desired, live)
     model.time_passes()
@@ -270,17 +268,13 @@ def _check_workload(desired: Desired, model: Model) -> None:
 
 
 @given(desired_ones(), models(), st.frozensets(NAMES))
-def test_a_pod_group_with_live_pods_is_never_deleted_while_it_is_wanted(
-    desired: Desired, model: Model, live: frozenset[str]
-) -> None:
+def test_a_pod_group_in_use_remains(desired: Desired, model: Model, live: frozenset[str]) -> None:
     model.settle(desired, live)
     assert not live & {group.name for group in desired.pod_groups} & set(model.deleted)
 
 
 @given(desired_ones(), models(st.just(value=True)), st.frozensets(NAMES))
-def test_a_count_that_can_be_changed_never_deletes_a_pod_group(
-    desired: Desired, model: Model, live: frozenset[str]
-) -> None:
+def test_a_new_count_deletes_no_group(desired: Desired, model: Model, live: frozenset[str]) -> None:
     model.settle(desired, live)
     model.time_passes()
     model.settle(desired)

@@ -57,9 +57,7 @@ def test_objects_are_found_once_by_any_query_and_on_all_their_pages() -> None:
 
 
 @pytest.mark.parametrize("aware", [False, True])
-def test_a_topology_constraint_that_the_api_server_drops_is_warned_of_once(
-    caplog: pytest.LogCaptureFixture, aware: bool
-) -> None:
+def test_a_dropped_constraint_is_warned_once(caplog: pytest.LogCaptureFixture, aware: bool) -> None:
     async def story() -> None:
         async with FakeApi(served={"v1beta1"}, topology_aware=aware).serving() as api:
             for name in ("ray", "other"):

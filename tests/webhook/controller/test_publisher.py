@@ -374,9 +374,7 @@ async def test_a_bug_that_one_cluster_brings_out_keeps_no_other_and_is_reported_
 
 
 @pytest.mark.parametrize(("status", "patient"), [(403, False), (422, False), (500, True)])
-async def test_a_refusal_is_forgotten_as_soon_as_the_cluster_changes_but_an_outage_is_not(
-    api: FakeApi, status: int, patient: bool
-) -> None:
+async def test_a_change_ends_refusals_not_outages(api: FakeApi, status: int, patient: bool) -> None:
     api.before = lambda request: status if request.verb == "create" else 0
     api.put(RAYCLUSTERS, a_cluster(WORKER_GROUP))
     async with publishing(api, timing=replace(PACE, first_delay=600.0, longest_delay=600.0)) as p:

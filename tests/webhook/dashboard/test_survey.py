@@ -70,9 +70,7 @@ def test_a_pod_that_only_has_a_new_version_is_no_change() -> None:
     ("pod_groups", "pod_groups/team/llama-worker-tpu-2xk9b"),
 ])  # fmt: skip
 @pytest.mark.parametrize("subdomain", ["llama-headless", None])
-def test_a_change_of_what_pods_use_makes_their_raycluster_due(
-    kind: str, uid: str, subdomain: str | None
-) -> None:
+def test_what_pods_use_makes_a_raycluster_due(kind: str, uid: str, subdomain: str | None) -> None:
     scene = samples()["podgroup-not-scheduled"].scene()
     scene.changed("llama-tpu-worker-0-2", spec={"nodeName": "node-0-3"})
     for name in scene.pods:

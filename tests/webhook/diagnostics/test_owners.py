@@ -125,9 +125,7 @@ def test_a_job_that_starts_late_is_an_error_while_all_pods_are_ready() -> None:
         ),
     ],
 )
-def test_a_job_that_starts_late_is_searched_where_its_mode_submits_it(
-    mode: str, status: dict[str, str], remedy: str, command: str
-) -> None:
+def test_late_jobs_are_found(mode: str, status: dict[str, str], remedy: str, command: str) -> None:
     scene = job(**STARTED, **status)
     scene.ray_jobs[0]["spec"] = {"submissionMode": mode}
     (problem,) = scene.examined().every_problem
@@ -156,9 +154,7 @@ WITHOUT: list[tuple[Object, str, list[str]]] = [
 
 
 @pytest.mark.parametrize(("status", "kind", "ids"), WITHOUT)
-def test_an_owner_without_a_raycluster_is_a_problem_of_its_namespace(
-    status: Object, kind: str, ids: list[str]
-) -> None:
+def test_an_owner_with_no_raycluster_is_reported(status: Object, kind: str, ids: list[str]) -> None:
     scene = Scene()
     getattr(scene, kind).append({"metadata": CREATED_AT, "status": status})
     cluster_report = scene.examined()

@@ -166,9 +166,7 @@ def test_pods_without_a_identity_are_reported_and_counted() -> None:
     [({}, "HostnameDiffers"), ({"TPU_WORKER_ID": None}, "WorkerIdDiffers")],
     ids=["host name", "host name and worker id, which explains it"],
 )
-def test_hosts_with_kuberays_labels_and_without_the_rest_are_reported_once_for_a_group(
-    without: dict[str, None], reason: str
-) -> None:
+def test_hosts_with_kuberays_labels_only_are_noted(without: dict[str, None], reason: str) -> None:
     scene = Scene()
     pods = [f"llama-tpu-worker-{replica}-{host}" for replica in range(2) for host in range(4)]
     for pod in pods:

@@ -125,7 +125,5 @@ def test_a_pair_of_labels_that_ray_cannot_take_is_refused(text: str, fault: str)
     *((text, None, None) for text in ("", "-1", "+1", "00", "01", " 1", "1.0", "1e3", "0x1")),
     *((text, None, None) for text in ("٣", "²", "9" * 5000)),
 ])  # fmt: skip
-def test_a_shard_index_and_a_number_of_shards_are_plain_decimal_numbers(
-    text: str, index: int | None, count: int | None
-) -> None:
+def test_shard_numbers_are_plain_decimals(text: str, index: int | None, count: int | None) -> None:
     assert (read_index(text), read_count(text)) == (index, count)

@@ -92,9 +92,7 @@ def test_a_create_without_its_object_is_400(api: ApiServer) -> None:
     (("metadata", "labels"), ["ray.io/cluster"]),
     (("metadata", "ownerReferences"), {"uid": 1}),
 ])  # fmt: skip
-def test_a_pod_of_impossible_shape_is_400_with_the_place(
-    api: ApiServer, path: tuple[str, ...], value: object
-) -> None:
+def test_impossible_pods_have_a_place(api: ApiServer, path: tuple[str, ...], value: object) -> None:
     pod: Any = worker("plain")
     target = pod
     for key in path[:-1]:

@@ -91,9 +91,7 @@ async def test_a_server_of_another_authority_is_not_talked_to(pki: Path, tmp_pat
 
 
 @pytest.mark.parametrize(("name", "trusted"), [("kubernetes", True), ("elsewhere", False)])
-async def test_a_kubeconfig_may_say_which_name_the_certificate_has(
-    pki: Path, tmp_path: Path, name: str, trusted: bool
-) -> None:
+async def test_a_server_may_be_named(pki: Path, tmp_path: Path, name: str, trusted: bool) -> None:
     async with FakeApi().serving(server_tls(pki)) as fake:
         named = {"tls-server-name": name}
         path = write_kubeconfig(tmp_path / "config", fake.url, {}, pki, named)
@@ -197,9 +195,7 @@ def test_an_exec_plugin_that_fails_is_named(
 NASTY = "\x1b[31mall\x07 is\x9b well\u202e\r\nINFO: it\x00"
 
 
-async def test_what_a_server_says_reaches_messages_and_log_lines_without_control_characters(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+async def test_words_of_a_server_lose_control_characters(caplog: pytest.LogCaptureFixture) -> None:
     refusal = msgspec.json.encode({"message": NASTY})
     empty = msgspec.json.encode({"metadata": {"resourceVersion": "9"}, "items": []})
     event = msgspec.json.encode({"type": "ERROR", "object": {"code": 500, "message": NASTY}})
@@ -270,9 +266,7 @@ async def test_a_proxy_of_the_environment_is_used_but_for_exempt_hosts(
         assert asked == ([f"{fake.url}/api/v1/pods".encode()] if through else [])
 
 
-async def test_the_proxy_of_the_environment_is_used_after_credentials_were_renewed_too(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+async def test_a_proxy_survives_a_renewal(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     answers = [b"401 Unauthorized", b"200 OK", b"200 OK"]
 
     async def proxy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

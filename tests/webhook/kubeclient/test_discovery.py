@@ -40,9 +40,7 @@ async def asking(api: FakeApi) -> AsyncIterator[Asking]:
     ({"v1alpha3"}, None),
     (set(), None),
 ])  # fmt: skip
-async def test_the_best_version_that_is_served_is_reported_once(
-    api: FakeApi, served: set[str], found: str | None
-) -> None:
+async def test_the_best_version_is_given(api: FakeApi, served: set[str], found: str | None) -> None:
     api.served = served
     async with asking(api) as asked:
         await eventually(lambda: api.requests and len(api.requests) > 6)
@@ -59,9 +57,7 @@ async def test_a_late_subscriber_is_notified_too(api: FakeApi) -> None:
         assert late == ["v1beta1"]
 
 
-async def test_an_upgrade_and_a_gate_that_is_turned_off_are_noticed(
-    api: FakeApi, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_upgrade_and_gate_are_noticed(api: FakeApi, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO", "webhook.kubeclient")
     api.served = {"v1alpha2"}
     async with asking(api) as asked:

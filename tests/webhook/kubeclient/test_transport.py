@@ -212,9 +212,7 @@ async def test_one_connection_serves_one_request_after_the_other() -> None:
 
 @pytest.mark.parametrize("verb", VERBS)
 @pytest.mark.parametrize("reset", [False, True])
-async def test_a_write_is_sent_once_when_the_server_closes_a_kept_connection_instead_of_answering(
-    verb: str, reset: bool
-) -> None:
+async def test_a_write_is_sent_once_when_the_server_closes_instead(verb: str, reset: bool) -> None:
     bodies: list[bytes] = []
 
     async def script(visit: Visit) -> None:

@@ -96,9 +96,7 @@ def apart(decided: Decided) -> list[Any]:
     ("worker-group", None, f"c-worker-g-{UID}", f"c-worker-single-{UID}"),
     ("replica", None, "c-worker-g-xh3hf", None),
 ])  # fmt: skip
-def test_the_pods_of_a_unit_claim_a_channel_of_one_domain(
-    scope: str, head: str | None, host: str, single: str | None
-) -> None:
+def test_pods_share_one_domain(scope: str, head: str | None, host: str, single: str | None) -> None:
     pods = a_head(), a_host(), a_single()
     assert [template_of(decide(pod, asking(scope))) for pod in pods] == [head, host, single]
 

@@ -111,9 +111,7 @@ def test_heads_are_left_as_they_are() -> None:
     ("setting", "text", "expected"),
     [(0, None, None), (60, None, "60"), (60, "120", "120"), (60, "0", None), (0, "0", None)],
 )
-def test_the_annotation_stands_above_the_setting(
-    setting: int, text: str | None, expected: str | None
-) -> None:
+def test_annotations_beat_the_setting(setting: int, text: str | None, expected: str | None) -> None:
     cluster = a_cluster("c").group("g") if text is None else draining(text)
     decided = decide(a_worker(), cluster, Policy(drain_seconds=setting))
     assert env_of(decided.pod).get(names.RAY_DRAIN_TIMEOUT) == expected

@@ -31,9 +31,7 @@ def kept(pod: Object) -> dict[str, str]:
     ("replicas", {}, KEPT),
     ("all", KEPT, KEPT),
 ])  # fmt: skip
-def test_heads_and_hosts_of_replicas_are_kept_as_the_raycluster_says(
-    scope: str, head: dict[str, str], host: dict[str, str]
-) -> None:
+def test_heads_and_hosts_keep_nodes(scope: str, head: dict[str, str], host: dict[str, str]) -> None:
     cluster = a_cluster_with(scope)
     assert kept(decide(a_pod().of("c").head(), cluster).pod) == head
     assert kept(decide(a_host(), cluster).pod) == host

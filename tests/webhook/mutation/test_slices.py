@@ -45,9 +45,7 @@ def keys_of(pod: Object) -> set[str]:
     ],
     ids=["sub-slice", "sub-slice of one host", "formed by Kueue"],
 )
-def test_a_slice_has_its_own_topology_and_type(
-    pod: PodBuilder, topology: str, kind: str, hosts: int
-) -> None:
+def test_slices_have_their_topology(pod: PodBuilder, topology: str, kind: str, hosts: int) -> None:
     env = env_of(decide(pod, CLUSTER).pod)
     assert (env[names.TPU_TOPOLOGY], env[names.TPU_ACCELERATOR_TYPE]) == (topology, kind)
     assert env.get(names.TPU_WORKER_HOSTNAMES, "").count(".c-headless") == hosts

@@ -119,9 +119,7 @@ def pods_of_serve() -> tuple[float, int]:
     ("measured", "most"),
     [(pods_of_the_dashboard, 4), (nodes_of_the_dashboard, 2), (pods_of_serve, 0.46)],
 )
-def test_an_object_takes_at_most_so_many_kib(
-    measured: Callable[[], tuple[float, int]], most: float
-) -> None:
+def test_an_object_takes_few_bytes(measured: Callable[[], tuple[float, int]], most: float) -> None:
     size, count = run_in_own_process(measured)
     assert size < most
     assert count == COUNT

@@ -86,9 +86,7 @@ async def test_a_write_that_does_not_know_the_newest_version_is_a_conflict() -> 
     ("status", "error"),
     [(403, NotNow), (422, NotNow), (429, UnknownOutcome), (500, UnknownOutcome)],
 )
-async def test_a_write_that_is_refused_for_good_is_distinguished_from_one_of_unknown_outcome(
-    status: int, error: type[Exception]
-) -> None:
+async def test_refusals_differ_from_unknown_outcomes(status: int, error: type[Exception]) -> None:
     async with stored() as (fake, store):
         fake.before = lambda _: status
         with pytest.raises(error, match=f"group tpu cannot be written.*{status}"):
@@ -237,9 +235,7 @@ def test_a_table_of_several_writers_is_read_before_a_write(processes: int, reads
     assert a_pod["get"] == pytest.approx(reads, abs=0.1)
 
 
-async def test_a_process_is_ready_once_a_lease_may_be_created_and_says_why_it_may_not(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+async def test_a_process_is_ready_if_it_may_create_leases(caplog: pytest.LogCaptureFixture) -> None:
     async with stored() as (fake, store):
         fake.before = lambda request: 403 if request.verb == "create" else 0
         async with beside(store.run()):

@@ -160,9 +160,7 @@ def test_before_the_first_response_nothing_is_decided(simulation: Simulation) ->
     assert simulation.table()[0].made == 1000.0
 
 
-def test_a_retried_review_gets_its_identity_again_and_an_old_entry_is_written_again(
-    simulation: Simulation,
-) -> None:
+def test_a_retried_review_gets_its_identity_and_renews_old_entries(simulation: Simulation) -> None:
     first = simulation.reserve("a")
     assert (simulation.reserve("a"), simulation.store.writes) == (first, 1)
     simulation.lists.time += RENEW_SECONDS + 1
@@ -301,9 +299,7 @@ def _fill(simulation: Simulation, replicas: int) -> None:
         simulation.show(f"pod-{number}", identity, holder)
 
 
-def test_a_host_that_was_lost_is_replaced_before_the_index_of_a_replica_that_was_scaled_away(
-    simulation: Simulation,
-) -> None:
+def test_a_lost_host_is_replaced_before_the_index_scaled_away(simulation: Simulation) -> None:
     _fill(simulation, 20)
     for pod in (2 * 3, 2 * 3 + 1, 2 * 17 + 1):
         simulation.members.remove(f"pod-{pod}")
@@ -332,9 +328,7 @@ def test_a_replica_that_lost_a_host_is_filled_after_a_live_list(
 
 
 @pytest.mark.parametrize(("index", "read"), [(1, False), (BLOCK, True)])
-def test_the_last_replica_of_several_tables_is_opened_after_a_live_list(
-    simulation: Simulation, index: int, read: bool
-) -> None:
+def test_a_last_replica_needs_a_live_list(simulation: Simulation, index: int, read: bool) -> None:
     for host in range(2):
         simulation.show(f"pod-{host}", HostIdentity(index, host, "g-x"))
     request = Request("ray", KEY, 2, 2, "new")

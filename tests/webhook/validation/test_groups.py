@@ -138,9 +138,7 @@ def test_a_topology_that_cannot_be_read_is_reported_where_it_stands(topology: st
     ("g" * 56 + "a", "g" * 56 + "b", 2, False),
     ("TPU", "tpu", 1, False),
 ])  # fmt: skip
-def test_groups_whose_hosts_would_share_their_names_are_refused(
-    first: str, second: str, hosts: int, refused: bool
-) -> None:
+def test_groups_share_no_host_names(first: str, second: str, hosts: int, refused: bool) -> None:
     cluster = a_cluster().group(first, hosts=hosts).group(second, hosts=hosts)
     assert ("group-host-names-duplicate" in rules(cluster)) == refused
 
@@ -265,9 +263,7 @@ def test_a_list_with_a_right_accelerator_is_fine(values: list[str], paths: list[
     (2, 8, "", True), (2, 4, "", False), (1, 8, "", False), (1, 8, "torchrun", True),
     (2, 8, "none", False),
 ])  # fmt: skip
-def test_the_head_is_no_host_of_a_rendezvous(
-    hosts: int, head: int, profiles: str, warned: bool
-) -> None:
+def test_the_head_is_no_rendezvous_host(hosts: int, head: int, profiles: str, warned: bool) -> None:
     cluster = a_cluster().group(hosts=hosts).device("nvidia.com/gpu", 8)
     cluster.head_container(resources={"limits": {"nvidia.com/gpu": head}})
     for built, runs_jobs in ((a_job(cluster), True), (a_service(cluster), False), (cluster, True)):
@@ -337,9 +333,7 @@ OWNERS: dict[str, tuple[Callable[[ClusterBuilder], Built], str]] = {
 @pytest.mark.parametrize("kind", OWNERS)
 @pytest.mark.parametrize("group", ["headGroupSpec", "workerGroupSpecs[0]"])
 @pytest.mark.parametrize("place", ["labels", "template.metadata.labels"])
-def test_no_template_has_a_label_that_pods_get_from_kuberay_or_the_webhook(
-    label: str, kind: str, group: str, place: str
-) -> None:
+def test_no_template_has_an_identity_label(label: str, kind: str, group: str, place: str) -> None:
     cluster = a_cluster().group()
     spec = cluster.value["spec"]
     at = spec["headGroupSpec"] if group == "headGroupSpec" else spec["workerGroupSpecs"][0]
@@ -386,9 +380,7 @@ def test_a_misspelt_start_parameter_has_the_closest_one(written: str, suggested:
     ({"cloud.google.com/gke-nodepool": "tpus"}, 2, [WARN, DENY]),
     ({"cloud.google.com/gke-tpu-topology": "2x2x1"}, 1, [WARN]),
 ])  # fmt: skip
-def test_a_tpu_group_that_a_pool_or_class_chooses_is_only_warned(
-    selector: dict[str, str], hosts: int, levels: list[str]
-) -> None:
+def test_a_pool_or_class_is_enough(selector: dict[str, str], hosts: int, levels: list[str]) -> None:
     cluster = a_cluster().group(hosts=hosts).device("google.com/tpu", 4).pod(nodeSelector=selector)
     listed = findings(cluster, "tpu-node-selector-missing")
     assert sorted(each.level for each in listed) == sorted(levels)

@@ -159,9 +159,7 @@ def test_a_group_that_an_annotation_names_can_be_removed() -> None:
     ("rayStartParams", {"memory": "4"}, "rayStartParams[memory]"),
     ("resources", {"CPU": "4"}, "resources[CPU]"),
 ])  # fmt: skip
-def test_a_group_whose_amounts_are_fixed_cannot_be_resized(
-    field: str, value: dict[str, str], path: str
-) -> None:
+def test_groups_of_fixed_amounts_are_static(field: str, value: dict[str, str], path: str) -> None:
     cluster = a_resized_cluster()
     cluster.value["spec"]["workerGroupSpecs"][0][field] = value
     assert found(cluster) == {("ippr-group-not-resizable", f"{GROUP}.{path}")}
@@ -190,9 +188,7 @@ def test_custom_resources_that_end_the_autoscaler(value: str) -> None:
     ({}, {"num-cpus": "1"}, True),
     ({"limits": {"memory": "1Gi"}}, {}, False),
 ])  # fmt: skip
-def test_the_autoscaler_must_know_the_cpus_of_a_group(
-    resources: dict[str, Any], params: dict[str, str], known: bool
-) -> None:
+def test_cpus_must_be_known(resources: dict[str, Any], params: dict[str, str], known: bool) -> None:
     path = f"{GROUP}.template.spec.containers[0].resources.limits.cpu"
     cluster = a_cluster().autoscaled().group(rayStartParams=params).container(resources=resources)
     assert found(cluster) == (set() if known else {("cpu-unknown", path)})

@@ -93,9 +93,7 @@ def test_a_slice_in_a_queue_that_an_annotation_names_selects_no_topology_either(
 
 @pytest.mark.parametrize("hosts", [1, 4])
 @pytest.mark.parametrize("embed", [lambda cluster: cluster, a_job, a_service])
-def test_what_a_resource_flavor_may_select_is_only_warned_of(
-    embed: Callable[[ClusterBuilder], Built], hosts: int
-) -> None:
+def test_a_flavor_makes_it_a_warning(embed: Callable[[ClusterBuilder], Built], hosts: int) -> None:
     cluster = a_cluster().group(hosts=hosts).device("google.com/tpu", 4)
     queued = embed(cluster).label(names.LABEL_KUEUE_QUEUE, "tpus")
     selectors = findings(queued, "tpu-node-selector-missing")
