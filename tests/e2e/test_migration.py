@@ -60,7 +60,7 @@ def whole(**replicas: int) -> Counter[tuple[str, int, int]]:
 
 
 IDENTITIES = {
-    "identity-held-twice",
+    "identity-duplicate",
     "pod-without-identity",
     "worker-id-differs",
     "hostname-differs",

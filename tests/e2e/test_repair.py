@@ -353,7 +353,7 @@ def begin(api: Api, namespace: str, pods: Objects) -> None:
     cluster = api.get(RAY_CLUSTERS, "one", namespace)
     (group,) = cluster["spec"]["workerGroupSpecs"]
     (name,) = replica_names(pods)
-    going = msgspec.structs.replace(record(api, namespace), going={name: LOST})
+    going = msgspec.structs.replace(record(api, namespace), deleting={name: LOST})
     text = msgspec.json.encode({group["groupName"]: going}).decode()
     api.patch(CONFIG_MAPS, RECORDS, {"data": {cluster["metadata"]["uid"]: text}}, NAMESPACE)
 

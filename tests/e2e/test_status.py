@@ -402,7 +402,7 @@ def _remedy_of(problem: Json) -> str:
 PROVOKED: tuple[tuple[Callable[[Api], None], str, set[str]], ...] = (
     (lose_host, "lacking", {"host-missing"}),
     (lose_identity, "unidentified", {"pod-without-identity"}),
-    (double, "double", {"identity-held-twice"}),
+    (double, "double", {"identity-duplicate"}),
     (lose_group, "ungrouped", {"pod-without-group"}),
     (split, "split", {"replica-split"}),
     (shrink, "surplus", {"replica-beyond-desired"}),
@@ -490,7 +490,7 @@ def test_what_is_wrong_is_seen_and_gone_after_its_remedy(
 
 EVENTS: tuple[tuple[str, str], ...] = (
     ("unidentified", "PodWithoutIdentity"),
-    ("double", "IdentityHeldTwice"),
+    ("double", "IdentityDuplicate"),
     ("misplaced", "WorkerIdDiffers"),
     ("split", "ReplicaSplit"),
     ("restarted", "HostRestarted"),

@@ -164,8 +164,8 @@ class EvictionHandler:
         """Return why an eviction is refused, or an empty text. Evictions that were allowed within
         `seconds` may be in progress.
         """
-        leaving = self._allowed.replicas(eviction.key, seconds)
-        return eviction.refusal(self._members.group(eviction.key), leaving)
+        evicting = self._allowed.replicas(eviction.key, seconds)
+        return eviction.refusal(self._members.group(eviction.key), evicting)
 
 
 def _is_dry_run(request: AdmissionRequest[Any]) -> bool:

@@ -541,7 +541,7 @@ def _other_refusal(tried: Tried, what: str) -> Found:
 
 _OF_IDENTITIES: Final = (
     "pod-without-identity",
-    "identity-held-twice",
+    "identity-duplicate",
     "worker-id-differs",
     "hostname-differs",
 )

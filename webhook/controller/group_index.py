@@ -39,14 +39,14 @@ class GroupIndex:
         if cluster_config is None:
             return
         key = cluster_config.namespace, cluster_config.name
-        old_facts = self.clusters.get(*key)
+        old_config = self.clusters.get(*key)
         if new is not None:
             self.clusters.put(cluster_config)
         else:
             self.clusters.remove(*key, cluster_config.uid)
         # An equal configuration keeps its object, so that a change of the status alone adds
         # nothing.
-        if self.clusters.get(*key) is not old_facts:
+        if self.clusters.get(*key) is not old_config:
             self._add(key, changed=True)
 
     def _take_pod(self, old: LivePod | None, new: LivePod | None) -> None:

@@ -60,7 +60,7 @@ class Panels:
             part=part,
             lines=[f"{story.phase}: {story.what}", *_list_remarks(account)],
             created=pod.created,
-            facts=_facts(pod, cluster),
+            properties=_properties(pod, cluster),
             commands=_commands(pod, cluster),
             events=_events(pod, examiner.object_cache.events.of(f"{namespace}/{name}")),
             labels=story.labels.items(),
@@ -144,7 +144,7 @@ class Panels:
 
     def _panel(self, title: str, *, part: bool, **values: Any) -> str:  # noqa: ANN401 - as below
         empty = {"heading": "", "due": False, "created": None}
-        lists = ("labels", "facts", "commands", "events", "listed_problems", "given", "text")
+        lists = ("labels", "properties", "commands", "events", "listed_problems", "given", "text")
         html = self._drawer.page(
             "panel", title=title, **(empty | dict.fromkeys(lists, ()) | values)
         )
@@ -158,10 +158,10 @@ def _list_remarks(account: Account | None) -> list[str]:
 
 
 def _phase(pod: LivePod) -> str:
-    return "Terminating" if pod.leaves else pod.status.phase or "Pending"
+    return "Terminating" if pod.is_terminating else pod.status.phase or "Pending"
 
 
-def _facts(pod: LivePod, cluster: report.RayClusterReport | None) -> Iterator[tuple[str, str]]:
+def _properties(pod: LivePod, cluster: report.RayClusterReport | None) -> Iterator[tuple[str, str]]:
     ray, status = pod.spec.ray, pod.ray_status
     every = {
         "Node": pod.spec.node_name or "",

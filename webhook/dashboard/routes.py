@@ -152,7 +152,7 @@ def _add_data(private: APIRouter, site: DashboardSite, app: FastAPI) -> None:
 
     @private.get("/api/v1/pods/{namespace}/{name}", responses=_json("Pod"), response_class=Response)
     async def pod_json(namespace: str, name: str) -> Response:
-        """Return the facts of a pod, its values with reasons, and whether it still has them."""
+        """Return the properties of a pod, its values with reasons, and whether it has them."""
         story_json = site.panels.pod_json(namespace, name)
         if story_json is None:
             raise HTTPException(404, "there is no such pod of Ray")

@@ -60,15 +60,15 @@ class WithoutIdentity(Struct, frozen=True):
 
 
 class AssignedGroup(Struct, dict=True):
-    """One worker group. `replicas` does not contain missing replicas. `leaving` has the pods that
-    are being deleted, with their identities.
+    """One worker group. `replicas` does not contain missing replicas. `terminating` has the pods
+    that are being deleted, with their identities.
     """
 
     cluster: "AssignedCluster"
     spec: WorkerGroup
     replicas: list[AssignedReplica] = []
     without_identity: list[WithoutIdentity] = []
-    leaving: list[tuple[HostIdentity, LivePod]] = []
+    terminating: list[tuple[HostIdentity, LivePod]] = []
 
     @cached_property
     def deleted(self) -> dict[tuple[int, str], dict[int, float | None]]:
@@ -76,7 +76,7 @@ class AssignedGroup(Struct, dict=True):
         host.
         """
         times_by_replica: dict[tuple[int, str], dict[int, float | None]] = {}
-        for identity, pod in self.leaving:
+        for identity, pod in self.terminating:
             hosts = times_by_replica.setdefault((identity.replica, identity.name), {})
             hosts[identity.host] = pod.metadata.deleted
         return times_by_replica
@@ -116,7 +116,7 @@ class AssignedGroup(Struct, dict=True):
 
 
 class AssignedCluster(Struct):
-    """One RayCluster as of `now`, in seconds since the epoch, with its live pods; `leaving` has
+    """One RayCluster as of `now`, in seconds since the epoch, with its live pods; `terminating` has
     those that are being deleted.
     """
 
@@ -127,7 +127,7 @@ class AssignedCluster(Struct):
     heads: list[LivePod] = []
     groups: list[AssignedGroup] = []
     strays: list[LivePod] = []
-    leaving: list[LivePod] = []
+    terminating: list[LivePod] = []
     slices: int | None = None
     """The number of slices of its job over several TPU slices, once counted."""
     _ends: dict[str, list[float]] = {}
@@ -185,10 +185,10 @@ def assign(live: LiveCluster, objects: ObjectCache, now: float) -> AssignedClust
         group = groups.get(pod.labels.get(names.LABEL_GROUP, ""))
         identity, why = _identity(pod, group) if group is not None else (None, "")
         # A terminating pod frees its identity, and its successor may exist already.
-        if pod.leaves:
-            cluster.leaving.append(pod)
+        if pod.is_terminating:
+            cluster.terminating.append(pod)
             if group is not None and identity is not None:
-                group.leaving.append((identity, pod))
+                group.terminating.append((identity, pod))
         elif is_head(pod):
             cluster.heads.append(pod)
         elif group is None:

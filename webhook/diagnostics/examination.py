@@ -16,7 +16,7 @@ from webhook.diagnostics.installation_problems import INSTALLATION
 from webhook.diagnostics.messages import describe
 from webhook.diagnostics.owner_problems import OWNERS, WITHOUT_CLUSTER, find_problems_of_owners
 from webhook.diagnostics.pod_problems import PODS, parties
-from webhook.diagnostics.raycluster_problems import CLUSTER, DELETION, LEAVING
+from webhook.diagnostics.raycluster_problems import CLUSTER, DELETION, TERMINATING
 from webhook.diagnostics.replica_problems import GROUP, REPLICA
 from webhook.objects.live_objects import LivePod
 from webhook.objects.object_cache import ObjectCache
@@ -27,8 +27,8 @@ EXPLAINS: Final[Mapping[str, tuple[str, ...]]] = {
     "pod-refused": ("head-missing", "replica-missing", "host-missing"),
     "pod-without-group": ("host-missing",),
     "pod-without-identity": ("host-missing",),
-    "deletion-held": ("being-deleted",),
-    "identity-held-twice": ("host-missing", "worker-id-differs", "hostname-differs"),
+    "deletion-blocked": ("being-deleted",),
+    "identity-duplicate": ("host-missing", "worker-id-differs", "hostname-differs"),
     "container-not-running": ("host-restarted",),
     "service-not-serving": ("service-without-endpoints",),
     "gate-remains": ("pod-gated",),
@@ -91,7 +91,7 @@ DIAGNOSES: Final[tuple[Diagnosis[Any], ...]] = (
     *OWNERS,
     *WITHOUT_CLUSTER,
     *CLUSTER,
-    *LEAVING,
+    *TERMINATING,
     *DELETION,
     *GROUP,
     *REPLICA,
@@ -182,7 +182,7 @@ def _symptoms(
     """Yield the symptoms of a RayCluster: of an ignored one only those of KubeRay, of one that is
     being deleted only those and symptoms of the deletion.
     """
-    yield from _check(LEAVING, cluster)
+    yield from _check(TERMINATING, cluster)
     if cluster.cluster_config.deleting:
         yield from _check(DELETION, cluster)
         return
@@ -238,7 +238,7 @@ def report_of(
         ),
         problems=tuple(causes(problems)),
         suspended=cluster.cluster_config.suspended,
-        terminating=len(cluster.leaving),
+        terminating=len(cluster.terminating),
         pod_groups=tuple(_pod_groups(cluster)),
         uid=cluster.cluster_config.uid,
         deleting=cluster.cluster_config.deleting,
@@ -296,7 +296,7 @@ def _group(group: AssignedGroup, wrong: set[int | None], *, late: bool) -> repor
     if group_report.max_disrupted is None or group_report.disrupted < group_report.max_disrupted:
         return group_report
     return structs.replace(
-        group_report, waiting=tuple(_on_cordoned_nodes(group.cluster, group_report))
+        group_report, eviction_blocked=tuple(_on_cordoned_nodes(group.cluster, group_report))
     )
 
 

@@ -150,12 +150,12 @@ def _find_head_loss(cluster: AssignedCluster) -> Begin:
     # The head may have a name without a suffix.
     names_ = (prefix, prefix.removesuffix("-"))
     ends = [time for name in names_ for time in cluster.ends(name)]
-    leaving = [pod.metadata.deleted for pod in cluster.leaving if is_head(pod)]
+    deletions = [pod.metadata.deleted for pod in cluster.terminating if is_head(pod)]
     conditions = cluster.live.status.conditions
     ready, suspended = find(conditions, _HEAD_READY), find(conditions, _SUSPENDED)
     unready = ready.since if ready is not None and ready.status == "False" else None
     resumed = suspended.since if suspended is not None else None
-    return begun((*ends, *leaving), (meta.created, meta.edited, resumed, unready))
+    return begun((*ends, *deletions), (meta.created, meta.edited, resumed, unready))
 
 
 def several_heads(cluster: AssignedCluster) -> Iterator[Symptom]:
@@ -331,7 +331,7 @@ def pod_stuck_terminating(cluster: AssignedCluster) -> Iterator[Symptom]:
 def _stuck(cluster: AssignedCluster) -> dict[tuple[str, tuple[str, ...]], list[LivePod]]:
     """Return the pods whose grace period is over, by node and finalizers."""
     stuck_pods: dict[tuple[str, tuple[str, ...]], list[LivePod]] = {}
-    for pod in cluster.leaving:
+    for pod in cluster.terminating:
         node, finalizers = pod.spec.node_name or "", tuple(pod.metadata.finalizers or ())
         if pod.due is not None and pod.due <= cluster.now and (node or finalizers):
             stuck_pods.setdefault((node, finalizers), []).append(pod)
@@ -353,7 +353,7 @@ def being_deleted(cluster: AssignedCluster) -> Iterator[Symptom]:
     )
 
 
-def deletion_held(cluster: AssignedCluster) -> Iterator[Symptom]:
+def deletion_blocked(cluster: AssignedCluster) -> Iterator[Symptom]:
     """A RayCluster whose deletion is blocked by a finalizer.
 
     The RayCluster exists until each finalizer is removed by the component that added it: KubeRay
@@ -470,8 +470,10 @@ CLUSTER: Final = (
     Diagnosis(pod_without_group, WARNING),
     Diagnosis(ignored, INFO),
 )
-LEAVING: Final = (Diagnosis(pod_stuck_terminating, ERROR, 60, EventRule("PodStuckTerminating")),)
+TERMINATING: Final = (
+    Diagnosis(pod_stuck_terminating, ERROR, 60, EventRule("PodStuckTerminating")),
+)
 DELETION: Final = (
     Diagnosis(being_deleted, INFO),
-    Diagnosis(deletion_held, ERROR, 600),
+    Diagnosis(deletion_blocked, ERROR, 600),
 )

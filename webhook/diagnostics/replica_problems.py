@@ -68,8 +68,8 @@ def host_missing(group: AssignedGroup) -> Iterator[Symptom]:
 def _remedy_of_loss(replica: AssignedReplica, missing: list[int], preempted: str) -> str:
     if preempted:
         return "raise the priority of the pod template, or add capacity"
-    leaving = replica.group.deleted.get((replica.index, replica.name), {})
-    if leaving.keys() >= set(missing):
+    deletions = replica.group.deleted.get((replica.index, replica.name), {})
+    if deletions.keys() >= set(missing):
         pods = pluralize(len(missing), "the deletion of its pod", "the deletions of their pods")
         return f"KubeRay creates the missing pods, or the whole replica, after {pods}"
     return (
@@ -81,7 +81,7 @@ def _remedy_of_loss(replica: AssignedReplica, missing: list[int], preempted: str
 def _find_preemption_reasons(group: AssignedGroup) -> dict[tuple[int, str, int], str]:
     """Return why the scheduler preempts pods that are being deleted, by identity."""
     reasons = {}
-    for identity, pod in group.leaving:
+    for identity, pod in group.terminating:
         target = pod.condition("DisruptionTarget")
         if target is not None and target.reason == _PREEMPTION and target.is_true:
             reasons[identity.replica, identity.name, identity.host] = target.words
@@ -96,12 +96,12 @@ def _lost(replica: AssignedReplica, missing: list[int]) -> Begin:
     """
     cluster = replica.group.cluster
     deleted = replica.group.deleted.get((replica.index, replica.name), {})
-    leaving = {host: deleted[host] for host in missing if host in deleted}
-    times = [time for time in leaving.values() if time is not None]
-    if len(leaving) < len(missing):
+    deletions = {host: deleted[host] for host in missing if host in deleted}
+    times = [time for time in deletions.values() if time is not None]
+    if len(deletions) < len(missing):
         ends = cluster.ends(pod_prefix(cluster.name, replica.group.name))
         first = bisect_left(ends, replica.newest or 0.0)
-        if len(ends) - first != len(missing) - len(leaving):
+        if len(ends) - first != len(missing) - len(deletions):
             end = ends[first] if first < len(ends) else replica.newest
             return Begin(None, earliest((*times, end)))
         times += ends[first:]
@@ -123,13 +123,13 @@ def replica_missing(group: AssignedGroup) -> Iterator[Symptom]:
         return
     meta = cluster.live.metadata
     ends = cluster.ends(pod_prefix(cluster.name, group.name))
-    leaving = (pod.metadata.deleted for _, pod in group.leaving)
+    deletions = (pod.metadata.deleted for _, pod in group.terminating)
     yield Symptom(
         f"{format_count(lacking, 'replica')} of {group.desired} "
         f"{pluralize(lacking, 'is', 'are')} missing",
         "check the events of the RayCluster",
         begin=begun(
-            (*ends, *leaving),
+            (*ends, *deletions),
             (meta.created, meta.edited, newest(cluster.heads), newest(group.pods)),
         ),
     )
@@ -183,7 +183,7 @@ def autoscaler_at_maximum(group: AssignedGroup) -> Iterator[Symptom]:
         )
 
 
-def identity_held_twice(group: AssignedGroup) -> Iterator[Symptom]:
+def identity_duplicate(group: AssignedGroup) -> Iterator[Symptom]:
     """Two pods with one identity.
 
     Both act as the same host under the same name: peers of one reach the other, and the job hangs
@@ -507,7 +507,7 @@ GROUP: Final = (
     Diagnosis(replica_missing, ERROR, 60),
     Diagnosis(replica_beyond_desired, WARNING, 120),
     Diagnosis(autoscaler_at_maximum, INFO),
-    Diagnosis(identity_held_twice, ERROR, 10, EventRule("IdentityHeldTwice")),
+    Diagnosis(identity_duplicate, ERROR, 10, EventRule("IdentityDuplicate")),
     Diagnosis(pod_without_identity, ERROR, event=EventRule("PodWithoutIdentity")),
     Diagnosis(slice_left_out, ERROR),
     Diagnosis(host_missing, ERROR, 30, EventRule("HostMissing", 120.0)),

@@ -58,8 +58,8 @@ class ReplicaReport(Struct, frozen=True, omit_defaults=True, gc=False):
 
 class GroupReport(Struct, rename="camel", frozen=True, omit_defaults=True, gc=False):
     """A worker group. `withoutIdentity`: pods without one. `maxDisrupted`: how many replicas
-    evictions may disrupt at once. `waiting`: the complete replicas on cordoned nodes, if no more
-    may be disrupted.
+    evictions may disrupt at once. `evictionBlocked`: the complete replicas on cordoned nodes, if
+    no more may be disrupted.
     """
 
     name: str
@@ -68,7 +68,7 @@ class GroupReport(Struct, rename="camel", frozen=True, omit_defaults=True, gc=Fa
     replicas: tuple[ReplicaReport, ...]
     without_identity: tuple[str, ...] = ()
     max_disrupted: int | None = None
-    waiting: tuple[int, ...] = ()
+    eviction_blocked: tuple[int, ...] = ()
 
     @property
     def disrupted(self) -> int:
@@ -77,18 +77,18 @@ class GroupReport(Struct, rename="camel", frozen=True, omit_defaults=True, gc=Fa
 
     @property
     def disruption(self) -> str:
-        """Return how many replicas are disrupted and may be, and which ones wait for a drain of
-        their nodes; an empty text without a budget.
+        """Return how many replicas are disrupted and may be, and which ones on cordoned nodes
+        cannot be evicted; an empty text without a budget.
         """
         if self.max_disrupted is None:
             return ""
         summary = f"disruption: {self.disrupted} of {self.max_disrupted}"
-        if not self.waiting:
+        if not self.eviction_blocked:
             return summary
-        number = len(self.waiting)
-        indices = format_names([*map(str, self.waiting)])
-        waits = pluralize(number, "replica", "replicas")
-        return f"{summary}; {waits} {indices} on cordoned nodes cannot be evicted yet"
+        number = len(self.eviction_blocked)
+        indices = format_names([*map(str, self.eviction_blocked)])
+        blocked_replicas = pluralize(number, "replica", "replicas")
+        return f"{summary}; {blocked_replicas} {indices} on cordoned nodes cannot be evicted yet"
 
     @property
     def every_host(self) -> tuple[HostReport, ...]:

@@ -153,8 +153,8 @@ def _identities(group: AssignedGroup, pod: LivePod) -> Iterator[tuple[AssignedRe
             if any(host_pod is pod for host_pod in pods):
                 yield replica, host
     # Replicas have live pods only, and a pod that is being deleted can be explained, too.
-    for identity, leaving_pod in group.leaving:
-        if leaving_pod is pod:
+    for identity, terminating_pod in group.terminating:
+        if terminating_pod is pod:
             yield (
                 AssignedReplica(group, identity.replica, identity.name, {identity.host: [pod]}),
                 identity.host,

@@ -29,29 +29,29 @@ class Eviction(Struct, frozen=True, gc=False):
     uid: str
     replica: int
 
-    def disrupted(self, occupancy: Occupancy, leaving: Mapping[int, bool]) -> int:
-        """Return the number of disrupted replicas: the desired ones that are not whole or are
-        leaving.
+    def disrupted(self, occupancy: Occupancy, evicting: Mapping[int, bool]) -> int:
+        """Return the number of disrupted replicas: the desired ones that are not whole, or of
+        which a pod is being evicted.
         """
         whole = occupancy.whole(self.group.num_of_hosts)
-        return max(0, self.group.desired - whole + sum(map(occupancy.is_whole, leaving)))
+        return max(0, self.group.desired - whole + sum(map(occupancy.is_whole, evicting)))
 
-    def refusal(self, occupancy: Occupancy, leaving: Mapping[int, bool]) -> str:
+    def refusal(self, occupancy: Occupancy, evicting: Mapping[int, bool]) -> str:
         """Return why the pod may not be evicted, or an empty text: if its replica is disrupted
-        already, or the budget allows another one. `leaving` are the replicas with an allowed
+        already, or the budget allows another one. `evicting` are the replicas with an allowed
         eviction that the watch has not delivered yet: whether it may still be in progress.
 
         A process allows one replica at a time, so that several processes exceed the budget by at
         most one replica for each other process.
         """
-        disrupted = self.disrupted(occupancy, leaving)  # sets the number of hosts of the occupancy
+        disrupted = self.disrupted(occupancy, evicting)  # sets the number of hosts of the occupancy
         if not occupancy.is_whole(self.replica):
             return ""
         # An allowed eviction may not have been made: others may be disrupted since then
-        if disrupted - (self.replica in leaving) >= self.limit:
-            return self._describe_refusal(disrupted, occupancy, leaving)
-        for other, in_progress in leaving.items():
-            if in_progress and self.replica not in leaving and occupancy.is_whole(other):
+        if disrupted - (self.replica in evicting) >= self.limit:
+            return self._describe_refusal(disrupted, occupancy, evicting)
+        for other, in_progress in evicting.items():
+            if in_progress and self.replica not in evicting and occupancy.is_whole(other):
                 return (
                     f"worker group {self.group.group_name}: the eviction of replica {other} is in "
                     f"progress; that of replica {self.replica} is possible in a few seconds"
@@ -59,13 +59,13 @@ class Eviction(Struct, frozen=True, gc=False):
         return ""
 
     def _describe_refusal(
-        self, disrupted: int, occupancy: Occupancy, leaving: Mapping[int, bool]
+        self, disrupted: int, occupancy: Occupancy, evicting: Mapping[int, bool]
     ) -> str:
         name, hosts = self.group.group_name, self.group.num_of_hosts
         start = f"worker group {name}: the eviction would disrupt replica {self.replica}"
         if not self.limit:
             return f"{start}, and {self.source} is 0: raise it, or delete the pod"
-        indices = sorted({*occupancy.broken(), *leaving})
+        indices = sorted({*occupancy.broken(), *evicting})
         described = [
             f"replica {index} ({occupancy.ready_of(index)} of {hosts} ready)"
             for index in indices[:_SHOWN]

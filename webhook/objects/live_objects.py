@@ -214,7 +214,7 @@ class LivePod(Pod, frozen=True, gc=False):
         return seconds_of(self.metadata.deletion_timestamp)
 
     @property
-    def leaves(self) -> bool:
+    def is_terminating(self) -> bool:
         """Return whether the pod is being deleted: then its identity is free."""
         return self.metadata.deletion_timestamp is not None
 
@@ -303,7 +303,7 @@ class LiveGroup(WorkerGroup, rename="camel", frozen=True, gc=False):
     scale_strategy: ScaleStrategy | None = None
 
     @property
-    def leaving(self) -> frozenset[str]:
+    def workers_to_delete(self) -> frozenset[str]:
         """Return the names of the pods that KubeRay is to delete."""
         strategy = self.scale_strategy
         return frozenset((strategy and strategy.workers_to_delete) or ())

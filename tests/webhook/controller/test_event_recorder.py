@@ -71,7 +71,7 @@ async def test_replicas_and_reasons_have_an_event_each(api: FakeApi) -> None:
     notices = [
         a_notice(),
         a_notice(replica="tpu-zzzzz"),
-        a_notice("IdentityHeldTwice"),
+        a_notice("IdentityDuplicate"),
         a_notice("ReplicaComplete"),
     ]
     async with recording(api) as recorder:

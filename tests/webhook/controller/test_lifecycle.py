@@ -24,7 +24,7 @@ from webhook.controller.podgroups.lifecycle import (
     SeenWorkload,
     decide,
     foreign,
-    waits,
+    needs_retry,
 )
 from webhook.groups.pod_groups import BASIC, Desired, PodGroup, Workload, WorkloadTemplate
 
@@ -243,7 +243,7 @@ def test_any_state_reaches_the_wish(desired: Desired, model: Model, live: frozen
         for group in desired.pod_groups
         if group.name not in taken
     }
-    assert waits(desired, model.actual) == bool(taken)
+    assert needs_retry(desired, model.actual) == bool(taken)
     _check_workload(desired, model)
 
 
@@ -337,7 +337,7 @@ def test_a_pod_group_that_is_being_deleted_is_waited_for(model: Model) -> None:
     model.protected = frozenset({"c-a"})
     model.settle(replace(ONE, pod_groups=()))
     assert next_actions(ONE, model) == []
-    assert waits(ONE, model.actual)
+    assert needs_retry(ONE, model.actual)
     model.time_passes()
     assert next_actions(ONE, model) == [("Create", "c-a")]
 
@@ -358,7 +358,7 @@ def test_a_pod_group_of_others_keeps_its_protection(model: Model, going: dict[st
     mine = Identity("c-a", "u", "1", "another", deleting=True)
     model.groups["c-a"] = SeenPodGroup(replace(mine, **going), 2, "", protection=0)
     assert next_actions(ONE, model) == [("Create", WORKLOAD)]
-    assert waits(ONE, model.actual)
+    assert needs_retry(ONE, model.actual)
 
 
 def test_a_pod_group_whose_template_the_workload_lacks_stands_alone(model: Model) -> None:
@@ -371,7 +371,7 @@ def test_a_pod_group_whose_template_the_workload_lacks_stands_alone(model: Model
     model.settle(both)
     assert model.groups["c-b"].workload == ""
     assert {template.name for template in model.workloads[WORKLOAD].templates} == {"a"}
-    assert not waits(both, model.actual)
+    assert not needs_retry(both, model.actual)
     model.settle(replace(both, pod_groups=()))
     assert {template.name for template in model.workloads[WORKLOAD].templates} == {"a", "b"}
 

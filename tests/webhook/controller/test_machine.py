@@ -55,7 +55,7 @@ class Repair(RuleBasedStateMachine):
         self.faulty: set[str] = set()
         self.marked: set[str] = set()
         self.record = EMPTY
-        self.leaving: frozenset[str] = frozenset()
+        self.workers_to_delete: frozenset[str] = frozenset()
         self.head = True
         self.other = Memory()
         self.late: tuple[Record, Plan] | None = None
@@ -71,7 +71,9 @@ class Repair(RuleBasedStateMachine):
         if not self.kuberay_runs:
             return
         self.head = True
-        for uid in [uid for uid, pod in self.pods.items() if pod.host.ended or uid in self.leaving]:
+        for uid in [
+            uid for uid, pod in self.pods.items() if pod.host.ended or uid in self.workers_to_delete
+        ]:
             self._delete(uid)
         missing = self.replicas * self.hosts - len(self.pods)
         for _ in range(missing):
@@ -145,7 +147,7 @@ class Repair(RuleBasedStateMachine):
         wants as many replicas as before. The name stays when the pod is gone.
         """
         if self.pods:
-            self.leaving = frozenset({[*self.pods][number % len(self.pods)]})
+            self.workers_to_delete = frozenset({[*self.pods][number % len(self.pods)]})
             self.replicas -= fewer and self.replicas > 0
             self.spec += 1
 
@@ -229,7 +231,7 @@ class Repair(RuleBasedStateMachine):
             head=self.head,
             repair=True,
             restart=self.restart,
-            leaving=self.leaving,
+            workers_to_delete=self.workers_to_delete,
         )
 
     def _perform(self, step: Action | Record, *, late: bool = False) -> None:
@@ -237,7 +239,7 @@ class Repair(RuleBasedStateMachine):
             case Record():
                 for name in step.whole.keys() - self.record.whole.keys():
                     assert name in self.was_whole
-                for name, reason in step.going.items():
+                for name, reason in step.deleting.items():
                     self._check_reason(name, reason, late=late)
                 self.record = step
             case Action(kind="mark", host=host):

@@ -6,9 +6,9 @@ from tests.webhook.controller.groups import DATE, N, a_group, a_replica, look, r
 from webhook.controller.repair.plan import (
     CHANGING,
     DELETE,
+    DELETING,
     DUPLICATE,
     EMPTY,
-    GOING,
     INCOMPLETE,
     LOST,
     RESTARTED,
@@ -68,7 +68,7 @@ def test_a_replica_that_lost_a_host_goes_when_that_has_lasted() -> None:
     assert look(broken, record, memory, LIMITS, 0.0).waiting == {"a": CHANGING}
     assert look(broken, record, memory, LIMITS, 29.0).actions == []
     found = look(broken, record, memory, LIMITS, 31.0)
-    assert found.record == replace(record, going={"a": LOST})
+    assert found.record == replace(record, deleting={"a": LOST})
     assert kinds(found.actions) == marks("a", 1, 2, 3)
     assert reasons(found.actions) == {LOST}
 
@@ -77,14 +77,17 @@ def test_another_pod_with_the_identity_does_not_make_it_whole() -> None:
     pods = a_replica("a")
     newcomer = replace(pods[0], name="new", uid="new")
     found = rechecks(a_group([newcomer, *pods[1:]]), recorded(pods), SOON)
-    assert found.record.going == {"a": LOST}
+    assert found.record.deleting == {"a": LOST}
 
 
 def test_a_duplicate_of_a_host_that_lives_is_deleted_alone_and_at_once() -> None:
     pods = a_replica("a")
     for ours in (True, False):
         fifth = replace(pods[0], name="fifth", uid="fifth", ours=ours)
-        for held in (a_group([fifth, *pods]), a_group([fifth, *pods], leaving=frozenset({"a-1"}))):
+        for held in (
+            a_group([fifth, *pods]),
+            a_group([fifth, *pods], workers_to_delete=frozenset({"a-1"})),
+        ):
             found = rechecks(held, recorded(pods), SOON)
             assert (found.record, found.waiting) == (recorded(pods), {})
             assert [(each.host, each.reason) for each in found.actions if each.kind == DELETE] == [
@@ -130,7 +133,7 @@ def test_a_replica_that_goes_as_a_whole_is_left_to_its_deletion() -> None:
 
 def test_a_replica_that_goes_is_marked_to_the_last_pod_and_then_deleted() -> None:
     pods = a_replica("a")
-    record = recorded(pods, going={"a": LOST})
+    record = recorded(pods, deleting={"a": LOST})
     marked = [replace(host, marked=True) for host in pods]
     found = rechecks(a_group([*marked[:2], *pods[2:]]), record)
     assert kinds(found.actions) == marks("a", 2, 3)
@@ -143,12 +146,12 @@ def test_one_replica_of_a_group_goes_at_a_time() -> None:
     one, two = a_replica("a"), a_replica("b", 1)
     record = recorded(one, two)
     found = rechecks(a_group([*one[1:], *two[1:]], desired=2), record, SOON)
-    assert (found.record.going, found.waiting) == ({"a": LOST}, {"b": GOING})
+    assert (found.record.deleting, found.waiting) == ({"a": LOST}, {"b": DELETING})
     assert kinds(found.actions) == marks("a", 1, 2, 3)
     leaving = [replace(host, marked=True, deleting=True) for host in one[1:]]
     for at in (found.record, replace(record, replaced={"a": DATE})):
         held = rechecks(a_group([*leaving, *two[1:]], desired=2), at, SOON)
-        assert (held.actions, held.waiting) == ([], {"b": GOING})
+        assert (held.actions, held.waiting) == ([], {"b": DELETING})
 
 
 def test_nothing_is_replaced_while_the_group_is_suspended_or_changes_or_scales() -> None:
@@ -156,7 +159,7 @@ def test_nothing_is_replaced_while_the_group_is_suspended_or_changes_or_scales()
     broken, record = a_group(pods[1:]), recorded(pods)
     for held, why in (
         (replace(broken, suspended=True), SUSPENDED),
-        (replace(broken, leaving=frozenset({"a-1"})), SCALING),
+        (replace(broken, workers_to_delete=frozenset({"a-1"})), SCALING),
     ):
         found = rechecks(held, record, SOON)
         assert (found.actions, found.waiting) == ([], {"a": why})
@@ -168,26 +171,26 @@ def test_nothing_is_replaced_while_the_group_is_suspended_or_changes_or_scales()
 
 def test_names_of_pods_that_have_left_hold_nothing() -> None:
     pods = a_replica("a")
-    broken = a_group(pods[1:], leaving=frozenset({"a-0", "former"}))
+    broken = a_group(pods[1:], workers_to_delete=frozenset({"a-0", "former"}))
     assert "mark a-1" in kinds(rechecks(broken, recorded(pods), SOON).actions)
 
 
 def test_the_siblings_of_a_pod_that_leaves_go_while_there_are_more_hosts_than_wanted() -> None:
     whole, rest = a_replica("a"), a_replica("b", 1)
     leaving = frozenset({"b-0", "b-1"})
-    group = a_group([*whole, *rest[1:]], desired=1, leaving=leaving)
+    group = a_group([*whole, *rest[1:]], desired=1, workers_to_delete=leaving)
     assert kinds(rechecks(group, recorded(whole, rest), SOON).actions) == marks("b", 1, 2, 3)
 
 
 def test_the_budget_of_an_hour_is_spent_by_a_replica_whose_pods_are_all_deleted() -> None:
     pods = a_replica("a")
-    going = recorded(pods, going={"a": LOST})
+    going = recorded(pods, deleting={"a": LOST})
     rest = [replace(host, marked=True) for host in pods[1:]]
     half = [replace(rest[0], deleting=True), *rest[1:]]
     assert rechecks(a_group(half), going).record == going
     for over in ([replace(host, deleting=True) for host in rest], []):
         found = rechecks(a_group(over), going).record
-        assert (found.going, found.replaced) == ({}, {"a": DATE})
+        assert (found.deleting, found.replaced) == ({}, {"a": DATE})
 
 
 def test_there_is_a_budget_an_hour_that_outlives_the_process() -> None:
@@ -199,7 +202,7 @@ def test_there_is_a_budget_an_hour_that_outlives_the_process() -> None:
         found = look(broken, record, memory, limits, now)
     assert found.waiting == {"b": SPENT}
     found = look(broken, record, memory, limits, 31.0 + 3600.0)
-    assert found.record == recorded(pods, going={"b": LOST})
+    assert found.record == recorded(pods, deleting={"b": LOST})
 
 
 def test_a_clock_that_was_set_back_holds_repair_for_an_hour_at_most() -> None:
@@ -215,7 +218,7 @@ def test_a_replica_that_nobody_will_fill_is_torn_also_when_it_was_never_whole() 
     one, two = a_replica("a")[:2], a_replica("b", 1)[2:]
     found = rechecks(a_group([*one, *two]), times=SOON)
     assert kinds(found.actions) == marks("a", 0, 1)
-    assert (found.record, found.waiting) == (Record(going={"a": INCOMPLETE}), {"b": GOING})
+    assert (found.record, found.waiting) == (Record(deleting={"a": INCOMPLETE}), {"b": DELETING})
     for filled in (
         a_group([*one, *two], desired=2),
         a_group([*one, replace(two[0], ended=True), two[1]]),
@@ -270,7 +273,7 @@ def test_hosts_that_all_restarted_are_not_broken_and_are_recorded_again_once_the
 
     host = replace(group.pods[0], restarts=2)
     found = rechecks(replace(group, pods=(host, *group.pods[1:])), found.record, SOON)
-    assert found.record.going == {"a": RESTARTED}
+    assert found.record.deleting == {"a": RESTARTED}
 
 
 def test_hosts_that_restart_one_after_the_other_within_the_delay_are_not_broken() -> None:

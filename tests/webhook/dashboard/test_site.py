@@ -277,7 +277,7 @@ async def test_a_head_tells_what_it_was_given_and_what_admission_warns_of() -> N
 
 
 async def test_only_a_command_that_reads_is_beside_a_button_that_copies() -> None:
-    async with visited(Setup(samples()["identity-held-twice"].scene().observed())) as client:
+    async with visited(Setup(samples()["identity-duplicate"].scene().observed())) as client:
         root = parsed((await client.get("/")).text)
         read, change = root.every("div", "command")
         assert [each.text.startswith("kubectl get ") for each in read.every("code")] == [True]

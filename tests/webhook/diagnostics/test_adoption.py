@@ -54,7 +54,7 @@ def _fewer_hosts(scene: Scene) -> None:
 
 
 @pytest.mark.parametrize(("change", "problem"), [
-    (_two_in_one_identity, "identity-held-twice"),
+    (_two_in_one_identity, "identity-duplicate"),
     (_without_label, "pod-without-identity"),
     (_other_host_name, "hostname-differs"),
     (_fewer_hosts, "hosts-changed"),

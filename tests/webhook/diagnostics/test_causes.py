@@ -44,13 +44,13 @@ def doubled() -> Scene:
 
 
 CASES: dict[str, tuple[Scene, set[str]]] = {
-    "a pod with the index of another": (doubled(), {"identity-held-twice"}),
+    "a pod with the index of another": (doubled(), {"identity-duplicate"}),
     "and a host that really is missing": (doubled().without(HOST.format(1)),
-     {"identity-held-twice", "host-missing"}),
+     {"identity-duplicate", "host-missing"}),
     "and a pod of that replica that was given another place": (doubled()
-     .with_env(HOST.format(0), TPU_WORKER_ID="1"), {"identity-held-twice", "worker-id-differs"}),
+     .with_env(HOST.format(0), TPU_WORKER_ID="1"), {"identity-duplicate", "worker-id-differs"}),
     "and a host that is missing in another replica": (doubled().without("llama-tpu-worker-1-3"),
-     {"identity-held-twice", "host-missing"}),
+     {"identity-duplicate", "host-missing"}),
     "a pod without a place": (Scene().changed(HOST.format(3), **WITHOUT_IDENTITY),
      {"pod-without-identity"}),
     "and one that is missing": (Scene().changed(HOST.format(3), **WITHOUT_IDENTITY)

@@ -76,7 +76,7 @@ def test_a_problem_says_where_it_is_and_what_to_do(diagnosis: Diagnosis[Any]) ->
 
 
 def test_a_deletion_is_marked_and_says_what_it_takes_with_it() -> None:
-    scene = SAMPLES["identity-held-twice"].scene()
+    scene = SAMPLES["identity-duplicate"].scene()
     (found,) = scene.examined().every_problem
     assert found.command.startswith("kubectl get pod -n team -o wide llama-tpu-worker-0-2 ")
     assert found.change is not None

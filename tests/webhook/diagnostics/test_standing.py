@@ -270,11 +270,11 @@ def test_a_pod_on_a_lost_node_holds_up_the_deletion_of_its_raycluster() -> None:
     finalizers = ["foregroundDeletion"]
     scene.cluster["metadata"] |= {"deletionTimestamp": instant(5000), "finalizers": finalizers}
     found = {each.id: each for each in scene.examined().every_problem}
-    assert set(found) == {"pod-stuck-terminating", "deletion-held"}
+    assert set(found) == {"pod-stuck-terminating", "deletion-blocked"}
     assert "node node-0-3, and the deletion waits" in found["pod-stuck-terminating"].message
-    assert found["deletion-held"].command == "kubectl get pods -n team -l ray.io/cluster=llama"
+    assert found["deletion-blocked"].command == "kubectl get pods -n team -l ray.io/cluster=llama"
     finalizers.append("example.com/held")
-    (problem,) = [each for each in scene.examined().every_problem if each.id == "deletion-held"]
+    (problem,) = [each for each in scene.examined().every_problem if each.id == "deletion-blocked"]
     assert problem.command == "kubectl get raycluster -n team llama -o yaml"
 
 

@@ -150,7 +150,7 @@ def test_a_doubled_identity_is_reported_with_its_replica() -> None:
         metadata={"labels": {"ray.io/replica-host-index": "2"}, "creationTimestamp": instant(60)},
     )
     event_requests = Tracker().track(scene.examined()).event_requests
-    (twice,) = [each for each in event_requests if each.key.reason == "IdentityHeldTwice"]
+    (twice,) = [each for each in event_requests if each.key.reason == "IdentityDuplicate"]
     assert twice.key.place[1].startswith("tpu-")
 
 

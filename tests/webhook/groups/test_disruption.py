@@ -29,14 +29,14 @@ class Budget:
 
     eviction: Eviction
     occupancy: Occupancy
-    leaving: dict[int, bool]
+    evicting: dict[int, bool]
 
     @property
     def disrupted(self) -> int:
-        return self.eviction.disrupted(self.occupancy, self.leaving)
+        return self.eviction.disrupted(self.occupancy, self.evicting)
 
     def refusal(self, replica: int) -> str:
-        return replace(self.eviction, replica=replica).refusal(self.occupancy, self.leaving)
+        return replace(self.eviction, replica=replica).refusal(self.occupancy, self.evicting)
 
 
 class Population:
@@ -63,11 +63,11 @@ class Population:
         self.members.remove(f"{replica}-{host}")
 
     def budget(
-        self, limit: int, leaving: Iterable[int] = (), *, in_progress: bool = False
+        self, limit: int, evicting: Iterable[int] = (), *, in_progress: bool = False
     ) -> Budget:
         source = names.ANNOTATION_MAX_DISRUPTED
         eviction = Eviction("c", self.group, KEY, limit=limit, source=source, uid="", replica=0)
-        return Budget(eviction, self.members.group(KEY), dict.fromkeys(leaving, in_progress))
+        return Budget(eviction, self.members.group(KEY), dict.fromkeys(evicting, in_progress))
 
 
 def test_all_hosts_have_to_be_ready_and_not_terminating_nor_marked() -> None:

@@ -142,7 +142,7 @@ def decide(
     ]
 
 
-def waits(desired: Desired, actual: Actual) -> bool:
+def needs_retry(desired: Desired, actual: Actual) -> bool:
     """Return whether a desired object is missing or differs, so that a retry is due."""
     actual_groups = {
         group.identity.name: group for group in actual.pod_groups if _ours(group.identity, desired)

@@ -19,7 +19,7 @@ from webhook.controller.podgroups.lifecycle import (
     Delete,
     decide,
     foreign,
-    waits,
+    needs_retry,
 )
 from webhook.controller.podgroups.podgroup_api import POD_GROUPS, WORKLOADS, resource_of
 from webhook.controller.podgroups.podgroup_store import Named, PodGroupStore
@@ -189,7 +189,7 @@ class PodGroupReconciler:
         )
         resizable = store.resizable
         actions = decide(desired, actual, resizable=resizable, live=desired.live)
-        return bool(actions) or waits(desired, actual)
+        return bool(actions) or needs_retry(desired, actual)
 
     async def _reach(
         self,
@@ -210,7 +210,7 @@ class PodGroupReconciler:
             decided = await self._decide(store, cluster_config, desired, actual)
             actions = await store.possible(cluster_config, decided)
             if not actions:
-                return bool(decided) or waits(desired, actual)
+                return bool(decided) or needs_retry(desired, actual)
             await self._perform(store, state, cluster_config, actions)
         raise ApiError(
             "conflict",

@@ -31,7 +31,7 @@ SUSPENDED: Final = "the RayCluster or the group is suspended"
 SCALING: Final = "the group scales down"
 HEADLESS: Final = "the RayCluster has no head pod that lasts"
 SPENT: Final = "the budget of this hour is spent"
-GOING: Final = "another replica of the group is being deleted"
+DELETING: Final = "another replica of the group is being deleted"
 TOO_NEW: Final = "it has not been broken long enough"
 
 
@@ -68,12 +68,12 @@ class Record(Struct, frozen=True, omit_defaults=True):
     """The repair state of one worker group, which only the controller can write.
 
     `whole` has, by replica name and id of the host, the restarts at the time when all hosts of the
-    replica ran. `going` has the replicas that are being deleted, each with the reason. `replaced`
-    has the deleted replicas, each with the time in seconds since the epoch.
+    replica ran. `deleting` has the replicas that are being deleted, each with the reason.
+    `replaced` has the deleted replicas, each with the time in seconds since the epoch.
     """
 
     whole: dict[str, dict[str, int]] = {}
-    going: dict[str, str] = {}
+    deleting: dict[str, str] = {}
     replaced: dict[str, float] = {}
 
 
@@ -83,9 +83,10 @@ EMPTY: Final = Record()
 class RepairGroup(Struct, frozen=True):
     """A worker group of one RayCluster: its desired size, and its pods.
 
-    `version` changes with the spec of the RayCluster. `leaving` are the names in `workersToDelete`,
-    which may remain there after their pods are deleted. `repair` and `restart` are the opt-ins of
-    the RayCluster. `head`: a head pod exists that has neither ended nor is being deleted.
+    `version` changes with the spec of the RayCluster. `workers_to_delete` are the names in
+    `workersToDelete`, which may remain there after their pods are deleted. `repair` and `restart`
+    are the opt-ins of the RayCluster. `head`: a head pod exists that has neither ended nor is being
+    deleted.
     """
 
     version: str
@@ -96,7 +97,7 @@ class RepairGroup(Struct, frozen=True):
     repair: bool = False
     restart: bool = False
     suspended: bool = False
-    leaving: frozenset[str] = frozenset()
+    workers_to_delete: frozenset[str] = frozenset()
 
 
 MARK: Final = "mark"
@@ -169,8 +170,8 @@ def plan(
     record = _update_record(record, replicas, date)
     broken = _broken(group, record, replicas=replicas, memory=memory, now=now)
     # One replica at a time: identities are free again only once all of its pods are being deleted.
-    if record.going or _leaving(record, replicas):
-        waiting = {name: GOING for name in broken if name not in record.going}
+    if record.deleting or _has_terminating(record, replicas):
+        waiting = {name: DELETING for name in broken if name not in record.deleting}
         return Plan(record, _actions(record, replicas), waiting)
     record = replace(record, whole={**record.whole, **_whole(group, record, replicas)})
     ripe = [name for name in broken if now - memory.broken[name] >= limits.wait]
@@ -187,8 +188,8 @@ def plan(
             name,
         ),
     )
-    record = replace(record, going={first: broken[first]})
-    waiting = {name: GOING if name in ripe else TOO_NEW for name in broken if name != first}
+    record = replace(record, deleting={first: broken[first]})
+    waiting = {name: DELETING if name in ripe else TOO_NEW for name in broken if name != first}
     return Plan(record, _actions(record, replicas), waiting)
 
 
@@ -219,11 +220,11 @@ def _update_record(
 ) -> Record:
     """Return a record without obsolete entries, with deleted replicas as replaced."""
     # Not when the deletion begins: one that fails uses nothing of the budget.
-    gone = {name for name in record.going if _all_deleting(replicas.get(name, ()))}
+    gone = {name for name in record.deleting if _all_deleting(replicas.get(name, ()))}
     replaced = {**record.replaced, **dict.fromkeys(sorted(gone), date)}
     return Record(
         {name: hosts for name, hosts in record.whole.items() if name in replicas},
-        {name: reason for name, reason in record.going.items() if name not in gone},
+        {name: reason for name, reason in record.deleting.items() if name not in gone},
         # Older ones are needed as long as their pods terminate.
         {name: at for name, at in replaced.items() if _recent(at, date) or name in replicas},
     )
@@ -238,7 +239,7 @@ def _recent(at: float, date: float) -> bool:
     return abs(date - at) < HOUR
 
 
-def _leaving(record: Record, replicas: Mapping[str, Sequence[RepairHost]]) -> bool:
+def _has_terminating(record: Record, replicas: Mapping[str, Sequence[RepairHost]]) -> bool:
     """Return whether pods of a replaced replica still exist, all of them being deleted."""
     return any(name in replicas and _all_deleting(replicas[name]) for name in record.replaced)
 
@@ -251,7 +252,7 @@ def _actions(record: Record, replicas: Mapping[str, Sequence[RepairHost]]) -> li
     for name, pods in replicas.items():
         left = [host for host in pods if not host.deleting]
         unmarked = [host for host in left if not host.marked]
-        reason = record.going.get(name)
+        reason = record.deleting.get(name)
         # Any user who may patch pods can write the label; only the record counts.
         if reason is None:
             actions += [Action(UNMARK, host) for host in left if host.marked]
@@ -343,7 +344,7 @@ def _hold(
     if now - memory.since < limits.wait:
         return CHANGING
     surplus = sum(not host.deleting for host in group.pods) > group.desired * group.hosts
-    if not surplus and any(host.name in group.leaving for host in group.pods):
+    if not surplus and any(host.name in group.workers_to_delete for host in group.pods):
         return SCALING
     spent = sum(_recent(at, date) for at in record.replaced.values())
     return SPENT if spent >= limits.per_hour else ""

@@ -83,7 +83,7 @@ class RepairStore:
         for pod in pods:
             if pod.labels.get(names.LABEL_NODE_TYPE) == names.NODE_TYPE_WORKER:
                 workers.setdefault(pod.labels.get(names.LABEL_GROUP, ""), []).append(pod)
-        head = any(is_head(pod) and not pod.leaves and not pod.ended for pod in pods)
+        head = any(is_head(pod) and not pod.is_terminating and not pod.ended for pod in pods)
         version = f"{cluster.metadata.generation}"
         groups: dict[str, RepairGroup] = {}
         for group in cluster.spec.worker_group_specs or ():
@@ -101,7 +101,7 @@ class RepairStore:
                     # The restarts of a pod that is too large are unknown.
                     and not any(pod.unread_bytes for pod in pods_of_group),
                     suspended=cluster_config.suspended or bool(group.suspend),
-                    leaving=group.leaving,
+                    workers_to_delete=group.workers_to_delete,
                 )
         return groups
 
@@ -156,7 +156,7 @@ def _host_of(pod: LivePod, identity: HostIdentity) -> RepairHost:
         version=meta.resource_version,
         identity=identity,
         ours=pod.annotations.get(names.ANNOTATION_IDENTITY) == names.IDENTITY_ASSIGNED,
-        deleting=pod.leaves,
+        deleting=pod.is_terminating,
         ended=pod.ended,
         runs=pod.status.phase == "Running"
         and (status.state.running is not None or pod.unread_bytes > 0),
