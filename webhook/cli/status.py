@@ -46,7 +46,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "exit status: 0 no problem but warnings, 1 problems, 2 the cluster cannot be reached"
     )
     parser.add_argument(
-        "raycluster", nargs="?", default="", metavar="RAYCLUSTER", help="only this one"
+        "raycluster",
+        nargs="?",
+        default="",
+        metavar="RAYCLUSTER",
+        help="only this one, or that of a RayJob or RayService of this name",
     )
     parser.add_argument(
         "-o",
@@ -136,20 +140,32 @@ def _timeless(cluster_report: ClusterReport) -> ClusterReport:
 
 
 def only(cluster_report: ClusterReport, name: str) -> ClusterReport:
-    """Return the part of a report about one RayCluster, or the whole report for an empty name."""
+    """Return the part of a report about one RayCluster, by its name or that of its RayJob or
+    RayService, or the whole report for an empty name.
+    """
     if not name:
         return cluster_report
-    return structs.replace(
-        cluster_report,
-        problems=tuple(problem for problem in cluster_report.problems if not problem.namespace),
-        clusters=tuple(cluster for cluster in cluster_report.clusters if cluster.name == name),
-    )
+
+    def is_meant(owner: str) -> bool:
+        return owner.partition("/")[2] == name
+
+    clusters = [
+        cluster
+        for cluster in cluster_report.clusters
+        if cluster.name == name or is_meant(cluster.owner)
+    ]
+    problems = [
+        problem
+        for problem in cluster_report.problems
+        if not problem.namespace or is_meant(problem.owner)
+    ]
+    return structs.replace(cluster_report, clusters=tuple(clusters), problems=tuple(problems))
 
 
 def _chosen(cluster_report: ClusterReport, name: str) -> ClusterReport:
     """Return the part of a report about one RayCluster. Raises InputError if it has none."""
     chosen = only(cluster_report, name)
-    if name and not chosen.clusters:
+    if name and not (chosen.clusters or any(problem.owner for problem in chosen.problems)):
         near = meant(name, [cluster.name for cluster in cluster_report.clusters])
         raise InputError(f"there is no RayCluster {name}{near or '; use -A for all namespaces'}")
     return chosen

@@ -155,6 +155,8 @@ class Problem(Struct, frozen=True, omit_defaults=True, gc=False):
     change: ChangingCommand | None = None
     """Only for errors."""
     cause: str = ""
+    owner: str = ""
+    """A RayJob or RayService without a RayCluster, such as `RayJob/train`."""
 
     @property
     def brief(self) -> str:

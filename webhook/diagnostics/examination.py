@@ -137,8 +137,8 @@ def installation_problems(objects: ObjectCache) -> tuple[Problem, ...]:
 def owner_problems(objects: ObjectCache, now: float) -> tuple[Problem, ...]:
     """Return the problems of RayJobs and RayServices that have no RayCluster."""
     return tuple(
-        _problem(diagnosis, symptom, namespace=namespace)
-        for diagnosis, symptom, namespace in find_problems_of_owners(objects)
+        structs.replace(_problem(diagnosis, symptom, namespace=namespace), owner=owner)
+        for diagnosis, symptom, namespace, owner in find_problems_of_owners(objects)
         if diagnosis.due(symptom) <= now
     )
 

@@ -269,9 +269,9 @@ def cluster_not_created(owner: LiveJob | LiveService) -> Iterator[Symptom]:
 
 def find_problems_of_owners(
     objects: ObjectCache,
-) -> Iterator[tuple[Diagnosis[Any], Symptom, str]]:
+) -> Iterator[tuple[Diagnosis[Any], Symptom, str, str]]:
     """Yield the symptoms of RayJobs and RayServices that have no RayCluster, which no report of a
-    RayCluster contains, with their diagnoses and namespaces.
+    RayCluster contains, with their diagnoses, namespaces and owners, such as `RayJob/train`.
     """
     if not objects.clusters.known:
         return
@@ -283,20 +283,24 @@ def find_problems_of_owners(
         meta = owner.metadata
         if meta.deletion_timestamp is not None or objects.clusters.of(meta.uid or ""):
             continue
-        namespace = meta.namespace or ""
-        if isinstance(owner, LiveJob) and owner.status.job_deployment_status in _FAILED:
-            yield _JOB_FAILED, _describe_failure(owner), namespace
-        elif isinstance(owner, LiveJob) and owner.status.job_deployment_status in _SUSPENDED:
-            subject = f"RayJob {meta.name}"
-            symptom = _describe_suspension(subject, names.RAYJOB_KIND, meta, objects)
-            yield _SUSPENSION, symptom, namespace
-        elif isinstance(owner, LiveService) and owner.spec.suspend:
-            subject = f"RayService {meta.name}"
-            symptom = _describe_suspension(subject, names.RAYSERVICE_KIND, meta, objects)
-            yield _SUSPENSION, symptom, namespace
-        else:
-            for symptom in cluster_not_created(owner):
-                yield _NOT_CREATED, symptom, namespace
+        kind = names.RAYJOB_KIND if isinstance(owner, LiveJob) else names.RAYSERVICE_KIND
+        for diagnosis, symptom in _find_problems(owner, kind, objects):
+            yield diagnosis, symptom, meta.namespace or "", f"{kind}/{meta.name}"
+
+
+def _find_problems(
+    owner: LiveJob | LiveService, kind: str, objects: ObjectCache
+) -> Iterator[tuple[Diagnosis[Any], Symptom]]:
+    state = owner.status.job_deployment_status if isinstance(owner, LiveJob) else ""
+    suspending = isinstance(owner, LiveService) and owner.spec.suspend
+    if isinstance(owner, LiveJob) and state in _FAILED:
+        yield _JOB_FAILED, _describe_failure(owner)
+    elif suspending or state in _SUSPENDED:
+        meta = owner.metadata
+        yield _SUSPENSION, _describe_suspension(f"{kind} {meta.name}", kind, meta, objects)
+    else:
+        for symptom in cluster_not_created(owner):
+            yield _NOT_CREATED, symptom
 
 
 def _job(cluster: AssignedCluster) -> LiveJob | None:

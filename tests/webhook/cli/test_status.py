@@ -240,6 +240,17 @@ def test_a_failed_job_without_raycluster_is_shown_in_its_namespace(run: Run, wri
     assert "job-failed  team: RayJob train has failed" in ended.out
     assert ended.out.endswith("no RayClusters; 1 problem of RayJobs and RayServices\n")
     assert run("status", "--state", file, "-n", "other").status == 0
+    assert "job-failed" in run("status", "--state", file, "train").out
+    assert run("status", "--state", file, "other").status == 2
+
+
+def test_a_raycluster_is_also_shown_by_the_name_of_its_owner(
+    status: Run, run: Run, write: Write
+) -> None:
+    file = write(status(samples()["job-failed"].scene(), "-o", "state").out)
+    by_owner = run("status", "--state", file, "train").out
+    assert by_owner.startswith("team/llama  head")
+    assert by_owner == run("status", "--state", file, "llama").out
 
 
 def test_an_owner_without_a_uid_is_of_the_raycluster(status: Run, run: Run, write: Write) -> None:
