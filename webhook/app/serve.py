@@ -57,7 +57,7 @@ from webhook.manifest.standalone import load_state
 from webhook.metrics import table
 from webhook.metrics.collector import Metrics
 from webhook.metrics.observers import ReviewCounts, ReviewObserver
-from webhook.mutation.locality import ZONES_SINCE
+from webhook.mutation.pod_scheduling import ZONES_SINCE
 from webhook.mutation.ray_pod import Policy
 from webhook.reservation.identities import Identities
 from webhook.reservation.reservations import Reservations, standalone

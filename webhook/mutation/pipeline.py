@@ -18,13 +18,9 @@ from webhook.groups.annotations import (
 )
 from webhook.groups.group_config import RayClusterConfig
 from webhook.mutation import (
-    affinity,
-    creation_fields,
-    drain,
-    head_wait,
     host_identity,
-    locality,
-    node_disruption,
+    pod_lifecycle,
+    pod_scheduling,
     rendezvous,
     tpu,
 )
@@ -40,24 +36,24 @@ REPLICA: Final[tuple[Callable[[Replica], list[Edit]], ...]] = (
     tpu.multi_slice_edits,
     rendezvous.replica_edits,
     rendezvous.shard_edits,
-    affinity.replica_edits,
-    creation_fields.compute_domain,
-    creation_fields.scheduling_group,
-    creation_fields.resize_policy,
-    drain.replica_edits,
-    head_wait.replica_edits,
-    locality.replica_edits,
-    node_disruption.replica_edits,
+    pod_scheduling.affinity,
+    pod_scheduling.compute_domain,
+    pod_scheduling.scheduling_group,
+    pod_lifecycle.resize_policy,
+    pod_lifecycle.drain,
+    pod_lifecycle.raise_wait_for_head,
+    pod_scheduling.zone_labels,
+    pod_lifecycle.keep_node,
 )
 """Mutators whose edits are the same for all hosts of a replica."""
 
 HEAD: Final[tuple[Callable[[Replica], list[Edit]], ...]] = (
     rendezvous.shard_edits,
-    creation_fields.compute_domain,
-    creation_fields.scheduling_group,
-    creation_fields.resize_policy,
-    locality.replica_edits,
-    node_disruption.replica_edits,
+    pod_scheduling.compute_domain,
+    pod_scheduling.scheduling_group,
+    pod_lifecycle.resize_policy,
+    pod_scheduling.zone_labels,
+    pod_lifecycle.keep_node,
 )
 """Mutators of the head of a RayCluster."""
 
@@ -88,7 +84,7 @@ HOST: Final[tuple[Callable[[Worker], list[Edit]], ...]] = (
     host_identity.hostname,
     tpu.host_edits,
     rendezvous.host_edits,
-    locality.host_edits,
+    pod_scheduling.node_labels,
 )
 """Mutators whose edits depend on the host."""
 

@@ -6,7 +6,7 @@ import pytest
 
 from tests.builders import ClusterBuilder, Decided, PodBuilder, a_cluster, a_pod, decide, env_of
 from webhook.api import names
-from webhook.mutation.drain import HOOK
+from webhook.mutation.pod_lifecycle import HOOK
 from webhook.mutation.ray_pod import Policy
 
 OLD, NEW, UNKNOWN = "rayproject/ray:2.56.1", "rayproject/ray:2.57.0", "registry/of/mine:7"

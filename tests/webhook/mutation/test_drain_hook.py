@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from webhook.api import names
-from webhook.mutation.drain import HOOK
+from webhook.mutation.pod_lifecycle import HOOK
 
 Start = Callable[[dict[str, str], float], None]
 
