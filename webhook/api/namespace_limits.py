@@ -27,6 +27,10 @@ _SCALE: Final = {"Ki": 1000 << 10, "Mi": 1000 << 20, "Gi": 1000 << 30, "Ti": 100
 _INT_MAX: Final = 1 << 63
 _BYTES: Final = ("memory", "storage", "hugepages")
 _COMPUTE: Final = ("cpu", "memory", "ephemeral-storage")
+_REQUIRED: Final = [
+    f"{prefix}{name}" for prefix in ("", "requests.", "limits.") for name in ("cpu", "memory")
+]
+"""Names by which a quota refuses pods with a container without the amount."""
 CONTAINER: Final = "Container"
 POD: Final = "Pod"
 
@@ -86,12 +90,15 @@ _KINDS: Final = {QUOTA_KIND: ResourceQuota, LIMIT_RANGE_KIND: LimitRange}
 
 
 class Quota(Struct, frozen=True):
-    """The amounts of a ResourceQuota, and the pods that it counts: those that match all terms."""
+    """The amounts of a ResourceQuota, those that are left, and those that every container must
+    have. It counts the pods that match all terms of `scopes`.
+    """
 
     name: str
     hard: Thousandths
-    used: Thousandths
-    scopes: tuple[ScopeTerm, ...] = ()
+    free: Thousandths
+    required: tuple[str, ...]
+    scopes: tuple[ScopeTerm, ...]
 
 
 class LimitRangeItem(Struct, frozen=True):
@@ -219,8 +226,10 @@ def read_limits(value: ResourceQuota | LimitRange) -> Iterator[Quota | LimitRang
         spec, status = value.spec, value.status
         selected = spec.scope_selector.match_expressions if spec.scope_selector else None
         scopes = (*map(ScopeTerm, spec.scopes or ()), *(selected or ()))
-        hard = spec.hard if status.hard is None else status.hard
-        yield Quota(name, thousandths(hard), thousandths(status.used), scopes)
+        hard = thousandths(spec.hard if status.hard is None else status.hard)
+        used = thousandths(status.used)
+        free = {resource: amount - used.get(resource, 0) for resource, amount in hard.items()}
+        yield Quota(name, hard, free, tuple(filter(hard.__contains__, _REQUIRED)), scopes)
         return
     for item in value.spec.limits or ():
         if item.type not in (CONTAINER, POD):

@@ -159,8 +159,7 @@ class TemplateReader:
         """Return the amounts of a template to which KubeRay adds containers."""
         deadline, affinity = spec.get("activeDeadlineSeconds"), spec.get("affinity")
         named, resources = spec.get("priorityClassName"), spec.get("resources")
-        containers = [*_containers(spec, "containers"), *_containers(spec, "initContainers")]
-        containers += added
+        containers = [*_containers(spec), *added]
         key = (deadline, affinity, named, resources, containers)
         for other, amounts in self._recent:
             if other == key:
@@ -203,9 +202,10 @@ class TemplateReader:
             summed, _ = _aggregate_amounts(completed)
             of_pod: Thousandths = {name: summed[name] for name in (_CPU, _MEMORY) if name in summed}
             requests = {**limits, **of_pod, **requests} if requests or limits else {}
-        for container in completed if default_request else ():
-            container.limits = {**default, **container.limits}
-            container.requests = {**default_request, **container.requests}
+        for container in completed:
+            if not default_request.keys() <= container.limits.keys():
+                container.limits = {**default, **container.limits}
+                container.requests = {**default_request, **container.requests}
         if self._raised and containers and containers[-1] is _WAITING:
             _raise(completed[-1], completed[0].requests)
         summed, summed_limits = _aggregate_amounts(completed)
@@ -221,12 +221,13 @@ class TemplateReader:
         return named, named if requests == limits else thousandths(limits, self._limits.resources)
 
 
-def _containers(spec: dict[str, Any], name: str) -> Iterator[_Container]:
-    listed, init = spec.get(name), name == "initContainers"
-    for entry in listed if type(listed) is list else ():
-        if type(entry) is dict:
-            lasting = init and entry.get("restartPolicy") == ALWAYS
-            yield _Container(entry.get("name"), entry.get("resources"), init, lasting)
+def _containers(spec: dict[str, Any]) -> Iterator[_Container]:
+    for name in ("containers", "initContainers"):
+        listed, init = spec.get(name), name == "initContainers"
+        for entry in listed if type(listed) is list else ():
+            if type(entry) is dict:
+                lasting = init and entry.get("restartPolicy") == ALWAYS
+                yield _Container(entry.get("name"), entry.get("resources"), init, lasting)
 
 
 def _crosses_namespaces(affinity: Field) -> bool:
@@ -247,12 +248,11 @@ def _crosses_namespaces(affinity: Field) -> bool:
 
 def _raise(waiting: ContainerAmounts, ray: Thousandths) -> None:
     """Raise the amounts of a container to what Ray's container requests, up to a maximum."""
-    raised = {
-        name: amount
-        for name, most in _WAITING_MOST.items()
-        if (amount := min(ray.get(name, 0), most)) > waiting.requests[name] == waiting.limits[name]
-    }
-    waiting.requests, waiting.limits = waiting.requests | raised, waiting.limits | raised
+    for name, most in _WAITING_MOST.items():
+        amount = ray.get(name, 0)
+        if amount > waiting.requests[name] == waiting.limits[name]:
+            raised = {name: min(amount, most)}
+            waiting.requests, waiting.limits = waiting.requests | raised, waiting.limits | raised
 
 
 def _aggregate_amounts(containers: list[ContainerAmounts]) -> tuple[Thousandths, Thousandths]:
@@ -274,15 +274,15 @@ def _aggregate(containers: list[ContainerAmounts], *, limits: bool) -> Thousandt
     sidecar_amounts: Thousandths = {}
     peak: Thousandths = {}
     for container in containers:
-        amounts = container.limits if limits else container.requests
-        for name, amount in amounts.items():
-            if container.lasting or not container.init:
+        amounts, lasting = container.limits if limits else container.requests, container.lasting
+        if lasting or not container.init:
+            for name, amount in amounts.items():
                 total[name] = total.get(name, 0) + amount
-            if container.lasting:
-                sidecar_amounts[name] = sidecar_amounts.get(name, 0) + amount
-                peak[name] = max(peak.get(name, 0), sidecar_amounts[name])
-            elif container.init:
-                peak[name] = max(peak.get(name, 0), sidecar_amounts.get(name, 0) + amount)
+        for name, amount in amounts.items() if container.init else ():
+            together = sidecar_amounts.get(name, 0) + amount
+            if lasting:
+                sidecar_amounts[name] = together
+            peak[name] = max(peak.get(name, 0), together)
     for name, amount in peak.items():
         if amount >= total.get(name, 0):
             total[name] = amount

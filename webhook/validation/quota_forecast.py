@@ -9,14 +9,6 @@ from webhook.validation.finding import Fault
 from webhook.validation.growth import Growth
 from webhook.validation.pod_amounts import PodAmounts, PodTemplate
 
-_REQUIRED: Final = [
-    "cpu",
-    "memory",
-    "requests.cpu",
-    "requests.memory",
-    "limits.cpu",
-    "limits.memory",
-]
 _SHOWN_MAX: Final = 3
 ADVICE: Final = ": need less, or raise it"
 """The end of a message, which `status` replaces with a remedy of its own."""
@@ -84,13 +76,12 @@ def _matches(term: ScopeTerm, pod: PodAmounts) -> bool:
 
 def _unset(quota: Quota, growth: Growth) -> Iterator[Fault]:
     """Yield pods with a container without an amount that a quota requires."""
-    required = [name for name in _REQUIRED if name in quota.hard]
-    for template in growth.distinct if required else ():
+    for template in growth.distinct if quota.required else ():
         if template.amounts.pod_level or not _counts(quota, template.amounts):
             continue
         for container in template.amounts.containers:
             usage = growth.limits.usage(container.requests, container.limits)
-            missing = [name for name in required if name not in usage]
+            missing = [name for name in quota.required if name not in usage]
             if missing:
                 message = (
                     f"the pods can never be created: ResourceQuota {quota.name[:63]} requires "
@@ -101,7 +92,9 @@ def _unset(quota: Quota, growth: Growth) -> Iterator[Fault]:
 
 def _free(quota: Quota, growth: Growth) -> Thousandths:
     """Return the amounts that a quota has left when some pods have ended."""
-    free = {name: hard - quota.used.get(name, 0) for name, hard in quota.hard.items()}
+    if not growth.ending:
+        return quota.free
+    free = {**quota.free}
     for pod, number in growth.ending:
         for name, amount in pod.usage.items() if _counts(quota, pod) else ():
             if name in free:
