@@ -1,6 +1,8 @@
 """One object whose texts try everything, through every command and every format of its output."""
 
 import json
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -8,18 +10,20 @@ import yaml
 
 from tests.harness.running import At, Ended, Run, Write
 from tests.harness.scenes import Scene, llama, merged
+from webhook import cli
 from webhook.manifest.reader import as_yaml
 
 HOSTILE = (
     "x\n::add-mask::y\r\n##[error]z\n  ::stop-commands::t"
-    "\x1b[31m\x07\x00\x7f\x85\u2028\u202e\u2066 "
+    "\x1b[31m\x1b]0;t\x07\x00\x7f\x85\x9b31m\u2028\u202e\u2066 "
     + "word " * 60
     + "::set-output name=a::b "
     + "word " * 60
 )
 NEVER = [chr(code) for code in range(32) if code != 10] + [
-    *"\x7f\x85\u2028\u2029\u202e\u2066\u200f"
+    *"\x7f\x85\x9b\u2028\u2029\u202e\u2066\u200f"
 ]
+HOST = "llama-tpu-worker-0-0"
 COMMANDS = ("::", "##[")
 ANNOTATION = ("::error file=", "::warning file=")
 """How lines of `validate -o github` begin."""
@@ -77,30 +81,31 @@ def test_preview(run: Run, write: Write, arguments: tuple[str, ...], refused: bo
 def scene() -> Scene:
     found = Scene(llama())
     pod = max(found.pods)
-    found.changed(
-        pod,
-        metadata={"annotations": {HOSTILE: HOSTILE}},
-        status={
-            "phase": HOSTILE,
-            "reason": HOSTILE,
-            "message": HOSTILE,
-            "conditions": [
-                {"type": "PodScheduled", "status": "False", "reason": "x", "message": HOSTILE}
-            ],
-        },
-    )
+    conditions = [{"type": "PodScheduled", "status": "False", "reason": "x", "message": HOSTILE}]
+    status = {"phase": HOSTILE, "reason": HOSTILE, "message": HOSTILE, "conditions": conditions}
+    found.changed(pod, metadata={"annotations": {HOSTILE: HOSTILE}}, status=status)
     failure = {"type": "ReplicaFailure", "status": "True", "message": HOSTILE}
     found.cluster["status"] = {"conditions": [failure]}
     return found
 
 
+def with_variables() -> Scene:
+    """Return the scene with hostile values of variables too."""
+    found = scene()
+    for name in (max(found.pods), HOST):
+        found.with_env(name, TPU_WORKER_ID=HOSTILE)
+    return found
+
+
 @pytest.mark.parametrize("output", ["table", "wide", "json", "yaml", "state"])
 def test_status(at: At, output: str) -> None:
-    check(at(scene(), "status", "-n", "team", "-o", output))
+    ended = at(with_variables(), "status", "-n", "team", "-o", output)
+    assert output not in ("table", "wide") or "worker-id-differs" in ended.out
+    check(ended)
 
 
 def test_explain(at: At) -> None:
-    found = scene()
+    found = with_variables()
     check(at(found, "explain", "pod", max(found.pods)))
 
 
@@ -134,3 +139,11 @@ def test_no_line_of_yaml_begins_with_a_part_of_a_text(text: str) -> None:
         output = as_yaml([content])
         assert yaml.safe_load(output) == content
         assert not [line for line in output.splitlines() if line.lstrip().startswith(COMMANDS)]
+
+
+def test_all_text_for_a_console_is_made_where_it_is_cleaned() -> None:
+    for path in Path(cli.__file__).parent.glob("*.py"):
+        taken = re.findall(
+            r"^from rich(?:\.text)? import .*[Tt]ext", path.read_text(), re.MULTILINE
+        )
+        assert bool(taken) == (path.name == "terminal.py"), path

@@ -141,12 +141,6 @@ def test_a_pipe_is_read_once(validate: Run) -> None:
     assert (status, " deny " in out) == (1, True)
 
 
-def test_standard_input_is_read_for_a_dash(validate: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(BROKEN.encode())))
-    status, out, _ = validate("-")
-    assert (status, out.startswith("<stdin>:13: deny")) == (1, True)
-
-
 def test_json_has_lines_too_and_may_have_tabs_and_surrogates(validate: Run, write: Write) -> None:
     value = yaml.safe_load(BROKEN)
     value["metadata"]["annotations"] = {"smile": "\U0001f600", "path": "a\\b/c"}

@@ -8,6 +8,7 @@ import pytest
 
 from tests.harness.dashboard_page import Setup, renamed
 from tests.harness.scenes import Scene
+from tests.webhook.controller.test_reporter import examine_with_a_bug
 from tests.webhook.dashboard.test_board import Client
 from tests.webhook.diagnostics.samples import samples
 from webhook.dashboard.page import DashboardSite
@@ -18,15 +19,7 @@ from webhook.dashboard.view import Section
 from webhook.diagnostics.examiner import QUIET_SECONDS, Examiner
 from webhook.objects.live_objects import Webhook
 
-EXAMINE = Examiner.examine
 SECTION = HtmlDrawer.section
-
-
-def examine_with_a_bug(examiner: Examiner, uid: str, now: float) -> bool:
-    """Examine a RayCluster, unless it is `llama`."""
-    if uid == "uid-of-llama":
-        raise ValueError("a bug")
-    return EXAMINE(examiner, uid, now)
 
 
 def draw_with_a_bug(drawer: HtmlDrawer, section: Section) -> str:

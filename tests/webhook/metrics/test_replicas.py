@@ -2,8 +2,7 @@
 
 from typing import Any
 
-from prometheus_client.parser import text_string_to_metric_families
-
+from tests.webhook.metrics.test_metrics import samples
 from webhook.app.controller import replica_metrics
 from webhook.app.informers import watch_metrics
 from webhook.cache.informer import Counters, ListWatch
@@ -16,16 +15,6 @@ from webhook.metrics.table import LIVE_READS
 
 ANONYMOUS: Any = None
 """The client of a list-watch that does not run."""
-
-
-def samples(metrics: Metrics) -> dict[str, float]:
-    """Return what is exposed, by name and labels."""
-    text = metrics.exposition()[0].decode()
-    return {
-        f"{sample.name}{sorted(sample.labels.values())}": sample.value
-        for family in text_string_to_metric_families(text)
-        for sample in family.samples
-    }
 
 
 def test_a_group_has_a_series_for_each_state_and_one_for_since_when() -> None:
