@@ -17,7 +17,8 @@ from webhook.controller.podgroups.podgroup_reconciler import (
     PodGroupReconciler,
     Subject,
 )
-from webhook.kubeclient.timeouts import Clock, QueueTiming
+from webhook.controller.work_queue import QueueTiming
+from webhook.kubeclient.timeouts import Clock
 from webhook.objects.object_cache import ObjectCache as Objects
 
 PACE = QueueTiming(resync=0.08, tick=0.01, first_delay=0.01, longest_delay=0.05)

@@ -24,11 +24,12 @@ from webhook.controller.podgroups.podgroup_reconciler import TIMING, PodGroupRec
 from webhook.controller.repair.repair_reconciler import RepairReconciler
 from webhook.controller.repair.repair_records import RepairRecords
 from webhook.controller.repair.repair_store import RepairStore
+from webhook.controller.work_queue import QueueTiming
 from webhook.diagnostics.tracker import Tally, TrackedProblems
 from webhook.httpserver.application import Readiness
 from webhook.kubeclient.client import Api
 from webhook.kubeclient.discovery import Discovery, DomainsServed
-from webhook.kubeclient.timeouts import DISCOVERY_SECONDS, QueueTiming, Timing
+from webhook.kubeclient.timeouts import DISCOVERY_SECONDS, Timing
 from webhook.logging.log import Output
 from webhook.metrics import table
 from webhook.metrics.collector import Metrics

@@ -20,13 +20,12 @@ from webhook.api import names
 from webhook.api.failures import UNEXPECTED
 from webhook.cache.cluster_cache import Observing
 from webhook.controller.requests import REFUSED, kind_of, log_failure, reason_of, timestamp
-from webhook.controller.work_queue import Key, WorkQueue
+from webhook.controller.work_queue import Key, QueueTiming, WorkQueue
 from webhook.diagnostics import tracker
 from webhook.diagnostics.examiner import Examiner
 from webhook.diagnostics.tracker import EventRequest, TrackedProblems, Tracker
 from webhook.kubeclient.client import Api, Operation
 from webhook.kubeclient.errors import ApiError
-from webhook.kubeclient.timeouts import QueueTiming
 from webhook.objects.object_cache import ObjectCache
 
 _AT_ONCE: Final = 100

@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from webhook.controller.requests import OWN, log_failure, reason_of
 from webhook.kubeclient.errors import ApiError
-from webhook.kubeclient.timeouts import Backoff, Clock, QueueTiming
+from webhook.kubeclient.timeouts import Backoff, Clock
 
 Key = tuple[str, str]
 """Namespace and name of a RayCluster."""
@@ -25,6 +25,16 @@ ALL: Final[Key] = ("", "")
 """The key of a resync, which is due at first and periodically."""
 
 _log: Final = logging.getLogger("webhook.controller")
+
+
+class QueueTiming(Struct, frozen=True):
+    """Times of the work queue of a reconciler, in seconds."""
+
+    resync: float
+    tick: float = 0.25
+    """The period of the loop: changes are reconciled with about this delay."""
+    first_delay: float = 0.25
+    longest_delay: float = 30.0
 
 
 class _Item(Struct):

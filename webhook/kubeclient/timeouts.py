@@ -1,4 +1,4 @@
-"""Timeouts of the API server, delays before retries, and limits of rates."""
+"""Timeouts of requests to the API server, and delays before retries."""
 
 import asyncio
 import random
@@ -43,16 +43,6 @@ class Timing(Struct, frozen=True):
     """Maximum of the doubling delays, and of a `Retry-After`."""
     discovery: float = DISCOVERY_SECONDS
     """How often the process checks whether PodGroups are served, if it watches them."""
-
-
-class QueueTiming(Struct, frozen=True):
-    """Times of the work queue of a reconciler, in seconds."""
-
-    resync: float
-    tick: float = 0.25
-    """The period of the loop: changes are reconciled with about this delay."""
-    first_delay: float = 0.25
-    longest_delay: float = 30.0
 
 
 class Clock(Struct, frozen=True):
@@ -108,23 +98,3 @@ class Backoff:
         ceiling = min(self._longest, self._first * float(1 << min(self.failures, 32)))
         self.failures += 1
         return max(min(at_least, self._longest), ceiling * (0.5 + 0.5 * self._random()))
-
-
-class RateLimit:
-    """A limit of uses: a burst, then a number per second."""
-
-    def __init__(self, burst: float, per_second: float, clock: Callable[[], float]) -> None:
-        self._burst = self._left = burst
-        self._per_second = per_second
-        self._clock = clock
-        self._since = clock()
-
-    def spend(self) -> bool:
-        """Return whether the limit allows another use, and count it."""
-        now = self._clock()
-        self._left = min(self._left + (now - self._since) * self._per_second, self._burst)
-        self._since = now
-        if self._left < 1:
-            return False
-        self._left -= 1
-        return True

@@ -11,7 +11,6 @@ from prometheus_client.exposition import CONTENT_TYPE_LATEST
 from prometheus_client.registry import Collector
 
 from webhook import __version__
-from webhook.kubeclient.timeouts import RateLimit
 from webhook.metrics.table import BUILD_INFO, Metric
 
 _BURST: Final = 20
@@ -70,6 +69,26 @@ def _family(metric: Metric, values: Mapping[Any, Any]) -> families.Metric:
     for key, value in samples:
         family.add_metric(key, value)
     return family
+
+
+class RateLimit:
+    """A limit of uses: a burst, then a number per second."""
+
+    def __init__(self, burst: float, per_second: float, clock: Callable[[], float]) -> None:
+        self._burst = self._left = burst
+        self._per_second = per_second
+        self._clock = clock
+        self._since = clock()
+
+    def spend(self) -> bool:
+        """Return whether the limit allows another use, and count it."""
+        now = self._clock()
+        self._left = min(self._left + (now - self._since) * self._per_second, self._burst)
+        self._since = now
+        if self._left < 1:
+            return False
+        self._left -= 1
+        return True
 
 
 class PacedScrapes:

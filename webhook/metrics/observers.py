@@ -15,10 +15,9 @@ from webhook.api import names
 from webhook.api.formats import shorten
 from webhook.api.objects import Pod
 from webhook.api.review import CAUSE_TYPES, Answer
-from webhook.kubeclient.timeouts import RateLimit
 from webhook.logging.log import Admission, Log, timestamp
 from webhook.metrics import table
-from webhook.metrics.collector import Buckets, Metrics
+from webhook.metrics.collector import Buckets, Metrics, RateLimit
 
 REFUSALS: Final = 10
 REFUSALS_A_SECOND: Final = 5

@@ -26,9 +26,9 @@ from tests.harness.server import SECONDS
 from webhook.app import controller, serve
 from webhook.cli.main import main
 from webhook.config.configuration import Installation, Listen, Serving, Settings, Tls, Topology
+from webhook.controller.work_queue import QueueTiming
 from webhook.groups.annotations import REPLICA, WORKER_GROUP
 from webhook.groups.identity import HostIdentity
-from webhook.kubeclient.timeouts import QueueTiming
 
 ASKED = {"", PODS, RAYCLUSTERS, LEASES, CRDS, QUOTAS, LIMIT_RANGES}
 """What the process that answers reviews reads or writes; the first is what is served."""

@@ -14,9 +14,9 @@ from tests.webhook.cache.test_observing import HOST, put
 from tests.webhook.diagnostics.samples import samples
 from webhook.cache.cluster_cache import REPORTED, Observing
 from webhook.controller.events import NOTHING, EventRecorder, ProblemReporter
+from webhook.controller.work_queue import QueueTiming
 from webhook.diagnostics.examiner import RESTLESS_SECONDS, Examiner
 from webhook.diagnostics.tracker import Tracker
-from webhook.kubeclient.timeouts import QueueTiming
 from webhook.objects.object_cache import ObjectCache
 
 

@@ -8,9 +8,9 @@ import pytest
 from msgspec.structs import replace
 
 from tests.webhook.controller.electing import PassingTime
-from webhook.controller.work_queue import ALL, Key, WorkQueue
+from webhook.controller.work_queue import ALL, Key, QueueTiming, WorkQueue
 from webhook.kubeclient.errors import ApiError
-from webhook.kubeclient.timeouts import Clock, QueueTiming
+from webhook.kubeclient.timeouts import Clock
 
 TIMING = QueueTiming(resync=600.0, tick=1.0, first_delay=4.0, longest_delay=16.0)
 RAY = ("team", "ray")

@@ -24,12 +24,12 @@ from webhook.controller.podgroups.lifecycle import (
 from webhook.controller.podgroups.podgroup_api import POD_GROUPS, WORKLOADS, resource_of
 from webhook.controller.podgroups.podgroup_store import Named, PodGroupStore
 from webhook.controller.requests import OVERTAKEN, REFUSED
-from webhook.controller.work_queue import ALL, Key, WorkQueue
+from webhook.controller.work_queue import ALL, Key, QueueTiming, WorkQueue
 from webhook.groups.group_config import RayClusterConfig
 from webhook.groups.pod_groups import Desired, Occupied, build_desired, list_replica_names
 from webhook.kubeclient.client import Api
 from webhook.kubeclient.errors import ApiError
-from webhook.kubeclient.timeouts import Clock, QueueTiming
+from webhook.kubeclient.timeouts import Clock
 
 _log: Final = logging.getLogger("webhook.controller")
 TIMING: Final = QueueTiming(resync=60.0)
