@@ -1,6 +1,4 @@
-"""RayClusters of shard groups: which receive an index, keep one or are refused; from bytes to
-bytes.
-"""
+"""RayClusters of shard groups: which receive an index, keep one or are refused."""
 
 import asyncio
 import base64
@@ -35,9 +33,7 @@ def a_shard(name: str = "a", index: str = "", group: str = "search") -> ClusterB
 
 
 class Server:
-    """An API server that asks the webhook about RayClusters, and a watch that shows them when it is
-    told to.
-    """
+    """An API server that asks the webhook about RayClusters, and a watch that tests advance."""
 
     def __init__(self, *there: ClusterBuilder) -> None:
         self.clusters = ClusterIndex()

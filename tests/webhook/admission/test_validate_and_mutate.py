@@ -1,6 +1,4 @@
-"""An object that `validate` accepts is not refused by `mutate` for its spec: both read a template
-in the same way.
-"""
+"""An object that `validate` accepts is not refused by `mutate` for its spec."""
 
 from itertools import islice
 from typing import NamedTuple
@@ -25,9 +23,7 @@ replica.
 
 
 class Shape(NamedTuple):
-    """What the pods of a group select, their annotations, the hosts of a replica, and what a host
-    asks for.
-    """
+    """Selectors and annotations of pods, the hosts of a replica, and the devices of a host."""
 
     selector: Object
     annotations: Object
@@ -82,9 +78,7 @@ VARIABLES = st.lists(
 
 @st.composite
 def containers(draw: st.DrawFn, limits: object) -> Object:
-    """Return a strategy of pod specs, whose first container has limits, and others
-    what they like.
-    """
+    """Return a strategy of pod specs whose first container has limits."""
     first: Object = {
         "name": "ray",
         "image": "rayproject/ray:2.55.1",

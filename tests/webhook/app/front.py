@@ -1,6 +1,4 @@
-"""A TCP load balancer such as kube-proxy: each new connection is sent to a ready process, an open
-one is not moved.
-"""
+"""A TCP load balancer such as kube-proxy: each new connection goes to a ready process."""
 
 import itertools
 import socket

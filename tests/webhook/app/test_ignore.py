@@ -1,6 +1,4 @@
-"""`ignore.rayclusters`: whether a label may exempt a RayCluster, in every process that reads the
-setting.
-"""
+"""`ignore.rayclusters`: whether a label may exempt a RayCluster, in every process."""
 
 import json
 from collections.abc import Iterator

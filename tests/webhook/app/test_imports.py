@@ -1,6 +1,4 @@
-"""A process in a cluster imports only the modules that it uses, because imports dominate its memory
-at rest.
-"""
+"""A process imports only the modules that it uses: imports dominate its memory at rest."""
 
 import os
 import subprocess

@@ -1,6 +1,4 @@
-"""Shutdown: the answers of a draining process, and a rolling restart without failed requests. Real
-processes, real sockets.
-"""
+"""Shutdown of real processes: answers while draining, and a restart without failed requests."""
 
 import json
 import signal
@@ -48,9 +46,7 @@ def draining(directory: Path, seconds: float) -> Iterator[Running]:
 
 
 class Callers:
-    """Clients that post reviews as kube-apiserver does: on kept connections, repeating only what
-    says Retry-After.
-    """
+    """Clients like kube-apiserver: on kept connections, repeating only what says Retry-After."""
 
     def __init__(self, url: str, trust: ssl.SSLContext, count: int = 3) -> None:
         self._url = url

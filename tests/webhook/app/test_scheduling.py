@@ -1,6 +1,4 @@
-"""`serve` and `controller` with a fake API server: each is ready after discovery, and acts
-according to it.
-"""
+"""`serve` and `controller` are ready after discovery, and act according to it."""
 
 import asyncio
 import base64
@@ -68,16 +66,12 @@ class Served(NamedTuple):
         return response
 
     async def admit(self) -> tuple[list[str], list[str]]:
-        """Return the warnings for a worker pod that is created, and the paths that its patch
-        changes.
-        """
+        """Return the warnings for a worker pod, and the paths that its patch changes."""
         response = await self.post("/mutate", pod_review(a_pod("", group="tpu"), dry_run=True))
         return response.get("warnings", []), [each["path"] for each in patch_of(response)]
 
     async def check(self) -> list[str]:
-        """Return the warnings for a RayCluster that asks for a gang, which are those of its
-        scheduling group.
-        """
+        """Return the warnings for the scheduling group of a RayCluster."""
         gvk = {"group": "ray.io", "version": "v1"}
         review = pod_review(a_cluster(WORKER_GROUP), dry_run=True)
         review["request"] |= {

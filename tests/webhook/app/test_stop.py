@@ -1,6 +1,4 @@
-"""A shutdown completes the reviews in progress with their requests, and answers the remaining
-ones.
-"""
+"""A shutdown completes reviews in progress with their requests, and answers the rest."""
 
 import asyncio
 import signal

@@ -1,6 +1,4 @@
-"""Zone and region of Ray nodes: enabled by the API server's release, unless a setting
-overrides it.
-"""
+"""Zone and region of Ray nodes: enabled by the API server's release or by a setting."""
 
 from pathlib import Path
 from typing import Literal

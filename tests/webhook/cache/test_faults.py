@@ -1,6 +1,4 @@
-"""Faults of the API server: informers recover, back off, neither lose nor duplicate an object, and
-log each fault once.
-"""
+"""Faults of the API server: informers recover, back off, and log each fault once."""
 
 import asyncio
 import logging

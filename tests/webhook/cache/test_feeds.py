@@ -1,6 +1,4 @@
-"""The informers: pods and RayClusters from the API server, in the identity index and the RayCluster
-index.
-"""
+"""The informers: pods and RayClusters from the API server, in their indexes."""
 
 import asyncio
 import logging

@@ -1,6 +1,4 @@
-"""RayClusters change while their watch is silent: pods are reviewed with a live read, not with the
-cache.
-"""
+"""RayClusters change while their watch is silent: pods are reviewed with a live read."""
 
 import asyncio
 import copy

@@ -1,6 +1,4 @@
-"""Malformed events of a watch: each is handled or ends that watch, never the process, and none
-affects the next valid event.
-"""
+"""Malformed events of a watch: they never end the process or affect the next valid event."""
 
 import asyncio
 import json

@@ -1,6 +1,4 @@
-"""Any history of pods, received in lists and watches that are interrupted anywhere, gives the
-correct index.
-"""
+"""Any history of pods, in lists and watches that are interrupted, gives the correct index."""
 
 import asyncio
 from contextlib import suppress

@@ -140,9 +140,7 @@ def test_identities_of_pods_that_never_appeared_are_reused_after_a_wait(hosts: i
 
 
 def test_a_quota_that_lets_half_of_a_slice_pass_never_leaves_two_halves() -> None:
-    """A pod is refused after us, again and again, and then let in: the slice is completed, no
-    second one is begun.
-    """
+    """A pod is refused after us, and then let in: the slice is completed, and no second begun."""
     webhook = Webhook(1, 4, Reader())
     taken: list[tuple[int, int]] = []
     now = 0.0

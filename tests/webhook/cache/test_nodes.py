@@ -1,6 +1,4 @@
-"""Nodes over loopback: the labels that are copied to pods, and a Node that is missing from the
-watch.
-"""
+"""Nodes: the labels that are copied to pods, and a Node that is missing from the watch."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager

@@ -1,6 +1,4 @@
-"""Live reads: they return objects that the watch lacks, one request for many callers, within a
-deadline.
-"""
+"""Live reads: objects that the watch lacks, with one request for many callers, in time."""
 
 import asyncio
 

@@ -150,9 +150,7 @@ def histories(draw: st.DrawFn) -> list[Pod]:
 @settings(max_examples=300)
 @given(histories(), st.data())
 def test_lists_watches_reads_in_any_order_agree(history: list[Pod], data: st.DataObject) -> None:
-    """The API server is ahead of what we are told: a read is taken at one time, and taken in at a
-    later one.
-    """
+    """The API server is ahead of the watch: a read is answered at one time and received later."""
     last = len(history)
     kept = Kept()
     store = over(kept)

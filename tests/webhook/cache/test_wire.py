@@ -1,6 +1,4 @@
-"""Data from the API server: any content is parsed or refused as malformed, and versions can be
-compared.
-"""
+"""Data from the API server: any content is parsed or malformed, and versions compare."""
 
 import json
 

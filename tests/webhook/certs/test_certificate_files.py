@@ -236,9 +236,7 @@ def test_an_encrypted_key_is_refused_with_what_to_do() -> None:
 
 
 class Load:
-    """Clients that ask all the time: one on a connection that is kept, one on a new connection each
-    time.
-    """
+    """Clients that ask all the time: one on a kept connection, one on new connections."""
 
     def __init__(self, port: int, signer: Pair) -> None:
         self._url = f"https://localhost:{port}/"

@@ -26,9 +26,7 @@ START = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 class MemorySecretStore(SecretStore):
-    """A Secret and webhook configurations in memory, which refuses writes to an older version as
-    the API server does.
-    """
+    """A Secret and webhook configurations in memory, which refuses writes to an older version."""
 
     def __init__(self) -> None:
         self.data: dict[str, bytes] = {}

@@ -429,9 +429,7 @@ def test_no_worker_is_sent_for_an_ignored_raycluster() -> None:
 
 
 def configured(*texts: str) -> Change:
-    """Return a change by which the pod of the webhook mounts a ConfigMap with settings, among other
-    texts.
-    """
+    """Return a change: the pod of the webhook mounts a ConfigMap with settings."""
 
     def change(server: Server) -> None:
         volume = {"name": "settings", "configMap": {"name": "ray-webhook-settings"}}

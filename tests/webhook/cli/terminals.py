@@ -27,9 +27,7 @@ def a_console(width: int, height: int = 25) -> tuple[Console, io.StringIO]:
 
 
 class Seen:
-    """What somebody sees who scrolls up: the rows of a terminal to which something is written, by
-    the few controls that are used.
-    """
+    """The rows of a terminal to which something is written, by the few controls that are used."""
 
     def __init__(self, width: int, height: int) -> None:
         self.rows: list[str] = [""]

@@ -1,6 +1,4 @@
-"""`ray-webhook certs` issues certificates that clients accept, restricts the key to its owner, and
-reads certificates back.
-"""
+"""`ray-webhook certs` issues certificates that clients accept, and reads them back."""
 
 import ssl
 import stat

@@ -729,9 +729,7 @@ def test_no_file_is_kept_once_it_is_checked(tmp_path: Path) -> None:
 
 
 def kept_of(folder: Path) -> tuple[int, int]:
-    """Return the number of objects in a folder, and the bytes that a second report takes: the first
-    fills what the process keeps once.
-    """
+    """Return the number of objects in a folder, and the bytes that a second report takes."""
     check_files([str(folder)], RuleSettings(), 1)
     tracemalloc.start()
     report = check_files([str(folder)], RuleSettings(), 1)

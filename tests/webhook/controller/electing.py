@@ -1,6 +1,4 @@
-"""Leader elections with a clock that tests advance, over a Lease in memory that fails on
-request.
-"""
+"""Leader elections with a clock that tests advance, over a Lease in memory."""
 
 import asyncio
 import heapq

@@ -1,6 +1,4 @@
-"""ComputeDomains over loopback: when they are created, and that none is deleted while a pod uses
-it.
-"""
+"""ComputeDomains: when they are created, and that none is deleted while a pod uses it."""
 
 from typing import Any
 

@@ -1,6 +1,4 @@
-"""Only one of several processes is the leader, and another one takes over soon after it has ended
-for any reason.
-"""
+"""One of several processes is the leader, and another takes over soon after it has ended."""
 
 import pytest
 

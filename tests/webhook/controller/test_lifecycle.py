@@ -1,6 +1,4 @@
-"""The lifecycle of Workloads and PodGroups against a model of the API server, until no change is
-left.
-"""
+"""The lifecycle of Workloads and PodGroups against a model of the API server."""
 
 from dataclasses import dataclass, field
 from itertools import count
@@ -34,9 +32,7 @@ WORKLOAD = "c.gang"
 
 @dataclass
 class Model:
-    """What an API server would have: deletions of protected objects wait, and what is immutable is
-    refused.
-    """
+    """A model of an API server: deletions of protected objects wait."""
 
     resizable: bool
     groups: dict[str, SeenPodGroup] = field(default_factory=dict)
@@ -181,9 +177,7 @@ def templates(draw: st.DrawFn) -> tuple[WorkloadTemplate, ...]:
 
 @st.composite
 def desired_ones(draw: st.DrawFn) -> Desired:
-    """Draw what should exist: PodGroups `c-x` of templates `x`, which a Workload has if there is
-    one.
-    """
+    """Draw what should exist: PodGroups `c-x` of templates `x`, and perhaps a Workload."""
     workload = Workload(WORKLOAD, draw(CLASSES), draw(templates())) if draw(st.booleans()) else None
     known = [template.name for template in workload.templates] if workload else TEMPLATE_NAMES
     chosen = draw(st.lists(st.sampled_from(known), unique=True))
@@ -248,9 +242,7 @@ def test_any_state_reaches_the_wish(desired: Desired, model: Model, live: frozen
 
 
 def _check_workload(desired: Desired, model: Model) -> None:
-    """Assert that our Workload is as desired, or that a PodGroup keeps it from being
-    replaced.
-    """
+    """Assert that our Workload is as desired, or that a PodGroup keeps it."""
     ours = {
         seen.identity.name: seen
         for seen in model.actual.workloads

@@ -65,9 +65,7 @@ class Repair(RuleBasedStateMachine):
 
     @rule(first=st.integers(0, 20))
     def kuberay(self, first: int = 0) -> None:
-        """One pass: unhealthy pods go; missing ones are made; surplus ones are deleted, whichever
-        they are.
-        """
+        """One pass: unhealthy pods go, missing ones are created, surplus ones deleted."""
         if not self.kuberay_runs:
             return
         self.head = True

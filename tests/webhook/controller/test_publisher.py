@@ -1,6 +1,4 @@
-"""The pod group publisher over loopback: the objects that it creates, with concurrent changes by
-others.
-"""
+"""The pod group publisher: the objects that it creates, with concurrent changes by others."""
 
 from typing import Any
 

@@ -1,6 +1,4 @@
-"""The list of RayClusters: results of queries, and updates that make an open page equal to a new
-one.
-"""
+"""The list of RayClusters: results of queries, and updates of an open page."""
 
 from hypothesis import settings
 from hypothesis import strategies as st

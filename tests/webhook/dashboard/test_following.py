@@ -1,6 +1,4 @@
-"""The objects of the dashboard, watched from a fake API server: the report is available
-immediately.
-"""
+"""The objects of the dashboard, watched: the report is available immediately."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager

@@ -1,6 +1,4 @@
-"""Causes: a problem that another problem explains is not shown separately, and no other is
-hidden.
-"""
+"""Causes: a problem that another one explains is not shown, and no other is hidden."""
 
 import pytest
 

@@ -98,9 +98,7 @@ def test_the_innermost_cause_has_its_remedy(
 
 
 def moment(seconds: float) -> Object:
-    """Return the status of a container that runs for 40 s and then waits for 160 s, `seconds` after
-    its last start.
-    """
+    """Return the status of a container that runs 40 s and waits 160 s, `seconds` after a start."""
     ended, restarted = end(seconds + 160), {"startedAt": instant(seconds)}
     if seconds < RUNS:
         state: Object = {"running": restarted}

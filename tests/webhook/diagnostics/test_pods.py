@@ -1,6 +1,4 @@
-"""Pods that have ended or never become ready are reported, unless this is part of a normal
-start.
-"""
+"""Pods that have ended or never become ready are reported, except during a normal start."""
 
 from typing import Any
 

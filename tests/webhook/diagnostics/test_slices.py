@@ -1,6 +1,4 @@
-"""Slices of a multi-slice job: the status of ids that do not match, and of replicas whose hosts
-Kueue exchanged.
-"""
+"""Slices of a multi-slice job: ids that do not match, and hosts that Kueue exchanged."""
 
 import pytest
 

@@ -1,6 +1,4 @@
-"""The tracker: a problem that lasts long enough becomes a notice, and so does a state that a
-replica has reached.
-"""
+"""The tracker: a lasting problem becomes an event, and so does the state of a replica."""
 
 from typing import Any
 

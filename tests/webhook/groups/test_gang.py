@@ -36,9 +36,7 @@ def asking(granularity: str) -> ClusterBuilder:
 
 
 def is_subdomain(text: str) -> bool:
-    """Return whether a text is an RFC 1123 subdomain, as names of PodGroups are; ours have labels
-    that are short only by chance.
-    """
+    """Return whether a text is an RFC 1123 subdomain, as names of PodGroups are."""
     return len(text) <= 253 and is_qualified_name(f"{text}/x")
 
 

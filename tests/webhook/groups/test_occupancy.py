@@ -31,9 +31,7 @@ def replica(index: int, name: str, *hosts: int) -> list[HostIdentity]:
 
 
 def following(group: Occupancy, hosts: int = 0) -> HostIdentity:
-    """Return the place to fill next, with the known number of hosts; the name of a new replica is
-    empty.
-    """
+    """Return the place to fill next; the name of a new replica is empty."""
     incomplete = group.incomplete(hosts or group.hosts)
     if not incomplete:
         return HostIdentity(group.occupied.lowest_absent, 0, "")

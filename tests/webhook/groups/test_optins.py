@@ -1,6 +1,4 @@
-"""One row for each annotation: all components read it in the same way, and a generated page
-describes it.
-"""
+"""One row for each annotation: all components read it alike, and a page describes it."""
 
 import re
 

@@ -1,6 +1,4 @@
-"""The index that a RayCluster of a shard group receives, and how long it is reserved before the
-RayCluster appears.
-"""
+"""The index of a RayCluster of a shard group, and how long it is reserved."""
 
 from itertools import count
 

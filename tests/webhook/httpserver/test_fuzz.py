@@ -1,6 +1,4 @@
-"""Fuzzed reviews: any change gives a verdict or a 4xx, without delay, and independent of earlier
-requests.
-"""
+"""Fuzzed reviews: any change gives a verdict or a 4xx, independent of earlier requests."""
 
 import asyncio
 import copy

@@ -1,6 +1,4 @@
-"""A large body is decoded and checked concurrently with other reviews, and a shutdown
-completes it.
-"""
+"""A large body is decoded and checked beside other reviews, and a shutdown completes it."""
 
 import array
 import fcntl

@@ -31,9 +31,7 @@ FAST: dict[str, float] = {"first_seconds": 1, "request_seconds": 2, "idle_second
 
 
 async def application(scope: Scope, receive: Receive, send: Send) -> None:
-    """Answer with the length of the body, and with as much again as the path says; `/review` as a
-    review is answered.
-    """
+    """Answer with the length of the body, and as much again as the path says."""
     size, more = 0, True
     while more:
         message = await receive()

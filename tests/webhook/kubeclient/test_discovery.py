@@ -1,6 +1,4 @@
-"""Discovery: the resources that the API server serves, their effects, and no change during an
-outage.
-"""
+"""Discovery: the resources that the API server serves, and no change during an outage."""
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager

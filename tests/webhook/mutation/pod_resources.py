@@ -24,9 +24,7 @@ def effective(pod: Object, kind: str, resource: str) -> Decimal:
 
 
 def is_guaranteed(pod: Object) -> bool:
-    """Return whether the QoS class is Guaranteed: all containers have limits of CPU and memory that
-    equal their requests.
-    """
+    """Return whether the QoS class is Guaranteed: limits of CPU and memory equal requests."""
     spec = pod["spec"]
     return all(
         _amount(container, "requests", resource) == _amount(container, "limits", resource) > 0

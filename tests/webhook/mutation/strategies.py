@@ -164,9 +164,7 @@ def _waits(draw: st.DrawFn, spec: Object, *, head: bool) -> Object:
 
 @st.composite
 def cases(draw: st.DrawFn) -> Case:
-    """Return a strategy of heads, and of workers with and without identity labels, most of which
-    can be admitted.
-    """
+    """Return a strategy of heads and workers, most of which can be admitted."""
     group, hosts = draw(GROUPS), draw(st.sampled_from([1, 2, 4]))
     head = not draw(st.integers(0, 7))
     spec: Object = {

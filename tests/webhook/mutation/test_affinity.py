@@ -1,6 +1,4 @@
-"""Hosts of one replica are placed together and separate from others, and the user's own terms are
-kept.
-"""
+"""Hosts of one replica are placed together and separate from others."""
 
 import copy
 from typing import Any

@@ -1,6 +1,4 @@
-"""A pod receives the claim of its ComputeDomain in every container with GPUs, and exclusive use of
-a node.
-"""
+"""A pod receives the claim of its ComputeDomain, and exclusive use of a node."""
 
 from typing import Any
 

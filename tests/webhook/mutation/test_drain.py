@@ -1,6 +1,4 @@
-"""Workers of a RayCluster with the annotation drain before they end; values of the user are
-kept.
-"""
+"""Workers with the annotation drain before they end; values of the user are kept."""
 
 import pytest
 

@@ -1,6 +1,4 @@
-"""The `preStop` command, with a fake raylet process and a Ray command that records its arguments.
-`make drain` runs it with real ones.
-"""
+"""The `preStop` command, with a fake raylet; `make drain` runs it with a real one."""
 
 import json
 import os

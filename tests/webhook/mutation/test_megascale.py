@@ -1,6 +1,4 @@
-"""A slice of a multi-slice job receives its id and the coordinator, if the user set the number of
-slices.
-"""
+"""A slice of a multi-slice job receives its id and the coordinator."""
 
 import pytest
 from hypothesis import assume, given

@@ -1,6 +1,4 @@
-"""The patch cache: its answers equal those computed without it, byte by byte, after any
-requests.
-"""
+"""The patch cache: its answers equal those computed without it, after any requests."""
 
 import json
 import tracemalloc

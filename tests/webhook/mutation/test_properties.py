@@ -1,6 +1,4 @@
-"""Properties of every worker pod: the patch contains only documented changes, and a second patch is
-empty.
-"""
+"""Properties of every pod: only documented changes, and an empty second patch."""
 
 import copy
 import json
@@ -87,9 +85,7 @@ class Seen:
 
 
 def edits_of(case: Case) -> list[Edit]:
-    """Return the edits of a pod, as `mutate --explain` prints them; none for one
-    that is refused.
-    """
+    """Return the edits of a pod; none for one that is refused."""
     known = load_state([manifest(case.cluster)])
     handler = PodHandler(known.clusters, known.identities)
     try:
@@ -100,9 +96,7 @@ def edits_of(case: Case) -> list[Edit]:
 
 
 def interpret(pod: Object, edits: list[Edit]) -> Object:
-    """Return the pod as the edits claim it to be: written from their docstrings,
-    without a patch.
-    """
+    """Return the pod as the docstrings of the edits claim it to be, without a patch."""
     pod = copy.deepcopy(pod)
     for edit in edits:
         if isinstance(edit, SetAmount):
@@ -157,9 +151,7 @@ def _claim(pod: Object, edit: Edit) -> None:
 
 
 def _variables(env: list[Object], changes: list[SetEnv]) -> list[Object]:
-    """Return the entries of one container: new ones first, then the old, each replaced, moved, or
-    followed by what refers to it.
-    """
+    """Return the entries of a container: new ones first, then the old, replaced or moved."""
     found = [_entry(edit) for edit in changes if edit.slot < 0 and edit.after < 0]
     for number, old in enumerate(env):
         replacements = [edit for edit in changes if edit.slot == number]

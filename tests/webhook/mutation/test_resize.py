@@ -1,6 +1,4 @@
-"""Ray's container can grow in place if the RayCluster lists its group, and values of the user are
-kept.
-"""
+"""Ray's container can grow in place if the RayCluster lists its group."""
 
 import pytest
 

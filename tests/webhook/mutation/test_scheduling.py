@@ -12,9 +12,7 @@ RESPONDERS = [{"name": "drain.example.com"}]
 
 
 def asking(granularity: str) -> ClusterBuilder:
-    """Return a RayCluster with a group of two hosts and one of single hosts, that asks
-    for a gang.
-    """
+    """Return a RayCluster with groups of two hosts and single hosts, that asks for a gang."""
     return (
         a_cluster("c").group("g", hosts=2, replicas=2).group("single").annotated(ASK, granularity)
     )

@@ -1,6 +1,4 @@
-"""Variables of Ray are added to Ray's container, at any position among sidecars of other
-webhooks.
-"""
+"""Variables of Ray are added to Ray's container, at any position among sidecars."""
 
 import pytest
 

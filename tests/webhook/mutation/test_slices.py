@@ -1,6 +1,4 @@
-"""Pods of sub-slices, and of slices that Kueue forms, receive values of their own slice, and no
-conflicting affinity.
-"""
+"""Pods of sub-slices and of slices that Kueue forms receive values of their own slice."""
 
 import pytest
 

@@ -172,9 +172,7 @@ def test_an_empty_address_of_the_device_plugin_moves_behind_the_address_it_refer
 
 
 def a_v7x_host(host: int, *chips: int) -> PodBuilder:
-    """Return a v7x pod of the four-host group, with one TPU container for each number of chips, and
-    a sidecar.
-    """
+    """Return a v7x pod with one TPU container for each number of chips, and a sidecar."""
     pod = a_tpu("four", chips[0]).topology("2x2x4", "tpu7x-standard-4t")
     pod.identity(0, host, "four-xh3hf")
     for number, count in enumerate(chips[1:], 1):

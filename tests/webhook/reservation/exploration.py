@@ -38,9 +38,7 @@ class Pause(Awaitable[None]):
 
 
 class PausedStore(MemoryStore):
-    """Tables of all processes; a write or read waits until a step carries it out. `log` has the
-    results.
-    """
+    """Tables of all processes; a write or read waits for a step. `log` has the results."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -149,9 +149,7 @@ def mutated(name: str) -> Iterator[None]:
 
 
 def catch(name: str, seeds: Iterable[int] = range(SEEDS)) -> tuple[int, str]:
-    """Return the first seed whose story is wrong without a rule, and what is wrong; -1 when there
-    is none.
-    """
+    """Return the first seed whose story is wrong without a rule, or -1, and what is wrong."""
     with mutated(name):
         for seed in seeds:
             if problem := story(seed):

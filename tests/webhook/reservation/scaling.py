@@ -11,9 +11,7 @@ ROUNDS = 400
 
 
 class ScalingModel(Model):
-    """A model in which all pods of a group are those of its desired replicas. No one edits pods,
-    tables or `numOfHosts`.
-    """
+    """A model in which all pods are those of desired replicas, and no one edits objects."""
 
     def __init__(self, seed: int, processes: int, replicas: int) -> None:
         super().__init__(seed, processes)
@@ -88,9 +86,7 @@ class ScalingModel(Model):
         return [i for i, pods in self._members(key).items() if len(pods) < self.groups[key]]
 
     def end(self) -> None:
-        """Let all that waits end, and KubeRay create what is missing: then all replicas are
-        complete.
-        """
+        """Let all that waits end, and KubeRay create what is missing."""
         for _ in range(ROUNDS):
             if not any(map(self._lacks, self.groups)):
                 break

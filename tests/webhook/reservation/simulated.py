@@ -54,9 +54,7 @@ DATES = (-1, 0, 1)
 
 @dataclass(eq=False)
 class ApiRequest:
-    """A request to the API server: made, carried out at some time, and answered at some time, or
-    not.
-    """
+    """A request to the API server: carried out at some time, and answered at some time, or not."""
 
     process: "Process"
     carry_out: Callable[[], bytes]
@@ -235,9 +233,7 @@ class Process:
 
 
 class Model:
-    """The world: a server, processes, and pods on their way. `step` does one thing that may happen,
-    by chance.
-    """
+    """A server, processes, and pods in admission. `step` does one thing that may happen."""
 
     chances: ClassVar[Sequence[Step]]
     """The steps, and how often one is taken."""
@@ -544,9 +540,7 @@ class Model:
         self._after_10_seconds()
 
     def table_deleted(self) -> None:
-        """Somebody deletes a table, while no pod of its group is in progress, and none is known by
-        its entry alone.
-        """
+        """Somebody deletes a table, while no pod is in progress or known by its entry alone."""
         underway: list[Pod | Ray] = [*self.pods, *self.rays]
         edited = any(pod.unlabelled or pod.moved for pod in self.server.pods.values())
         if self.server.leases and not edited and not any(each.underway for each in underway):

@@ -1,6 +1,4 @@
-"""No two live pods have the same identity, for any events between several processes and the API
-server; and each rule is needed.
-"""
+"""No two live pods have the same identity, for any events; and each rule is needed."""
 
 import logging
 from collections.abc import Callable, Iterator

@@ -20,9 +20,7 @@ FOLDER = Path(__file__).parent / "examples"
 
 
 class Sample(Struct, forbid_unknown_fields=True):
-    """One rule's example: what it finds in `fails`, at which paths, and that nothing is found in
-    `passes`.
-    """
+    """One rule's example: what it finds in `fails`, at which paths; nothing in `passes`."""
 
     fails: Json
     at: list[str]
@@ -112,9 +110,7 @@ def _merged(under: object, over: object) -> Any:  # noqa: ANN401 - JSON has valu
 
 
 def _groups(under: Json, over: Json | list[Json]) -> list[Any]:
-    """Return worker groups that all stand on the base's one; `repeat` gives that many, with the
-    fields beside it.
-    """
+    """Return worker groups on top of the base's one; `repeat` gives that many."""
     if isinstance(over, dict):
         each = _merged(under, {key: value for key, value in over.items() if key != "repeat"})
         return [{**each, "groupName": f"group-{index}"} for index in range(over["repeat"])]

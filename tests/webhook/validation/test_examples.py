@@ -1,6 +1,4 @@
-"""Every rule reports its failing example at the documented field, and no rule reports the passing
-one.
-"""
+"""Every rule reports its failing example at its field, and no rule the passing one."""
 
 import pytest
 

@@ -1,6 +1,4 @@
-"""Properties of the whole rule set: malformed input never raises, and one mistake violates one
-rule.
-"""
+"""Properties of all rules: malformed input never raises, and one mistake violates one rule."""
 
 import copy
 import json

@@ -1,6 +1,4 @@
-"""Clusters in a queue of Kueue: changes by Kueue are allowed, and objects that Kueue would refuse
-are reported first.
-"""
+"""Clusters in a queue of Kueue: its changes are allowed, and its refusals reported first."""
 
 from collections.abc import Callable
 from typing import Any

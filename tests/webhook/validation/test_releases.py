@@ -1,6 +1,4 @@
-"""The rules apply to the running release of KubeRay, and only warn where an unknown release may
-differ.
-"""
+"""The rules apply to the running release of KubeRay, and only warn where it is unknown."""
 
 import pytest
 

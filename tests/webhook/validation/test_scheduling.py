@@ -1,6 +1,4 @@
-"""Scheduling groups of the webhook: unknown values, unmet preconditions, and settings without
-effect.
-"""
+"""Scheduling groups: unknown values, unmet preconditions, and settings without effect."""
 
 import pytest
 
