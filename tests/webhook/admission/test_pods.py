@@ -107,6 +107,17 @@ def test_a_worker_without_place_is_refused_with_fields(pod: PodBuilder, fields: 
     assert decide(pod, CLUSTER).fields == fields
 
 
+def test_a_worker_without_its_cluster_as_owner_and_label_is_refused() -> None:
+    foreign, unlabelled = (a_pod().worker("g").of("c").build() for _ in range(2))
+    foreign["metadata"]["ownerReferences"][0]["kind"] = "ReplicaSet"
+    del unlabelled["metadata"]["labels"][names.LABEL_CLUSTER]
+    fields = [
+        [cause.field for cause in Webhook(CLUSTER.build()).admit(pod).answer.causes]
+        for pod in (foreign, unlabelled)
+    ]
+    assert fields == [["metadata.ownerReferences"], [f"metadata.labels[{names.LABEL_CLUSTER}]"]]
+
+
 @pytest.mark.parametrize("label", [names.LABEL_CLUSTER, names.LABEL_GROUP, *names.IDENTITY_LABELS])
 def test_a_denial_repeats_both_ends_of_a_long_label(label: str) -> None:
     long = f"first-{'x' * 5000}-last"

@@ -193,6 +193,13 @@ def test_the_deletion_of_a_host_of_another_replica_says_nothing_of_this_one() ->
     assert found == {0: NOW - 720, 1: NOW - 40}
 
 
+def test_without_a_grace_period_the_deletion_begins_at_its_timestamp() -> None:
+    scene = Scene().changed(HOST, metadata={"deletionTimestamp": instant(60)})
+    (missing,) = [each for each in scene.examined().every_problem if each.id == "host-missing"]
+    assert missing.since == NOW - 60
+    assert missing.remedy.endswith(" after the deletion of its pod")
+
+
 @pytest.mark.parametrize("grace", [2**63 - 1, -(2**63), -5])
 def test_an_absurd_grace_period_says_nothing_of_when_a_deletion_began(grace: int) -> None:
     deletion = {"deletionTimestamp": instant(60), "deletionGracePeriodSeconds": grace}

@@ -54,6 +54,14 @@ def test_while_a_replica_is_too_many_it_is_the_one_with_the_highest_id() -> None
     (found,) = of(scene, "replica-beyond-desired")
     assert set(found.pods) == {f"llama-tpu-0-worker-2-{host}" for host in range(4)}
     assert "the highest ids" in found.remedy
+    source = {"fieldRef": {"fieldPath": "metadata.annotations['slices']"}}
+    workers = [pod["spec"] for name, pod in scene.pods.items() if "worker" in name]
+    for container in (c for spec in workers for c in spec["containers"] + spec["initContainers"]):
+        for entry in container["env"]:
+            if entry["name"] == names.MEGASCALE_NUM_SLICES:
+                entry.update(value="", valueFrom=source)
+    (found,) = of(scene, "replica-beyond-desired")
+    assert "the highest ids" in found.remedy, "the number of slices may come from a field"
 
 
 def test_the_slices_of_a_job_count_once_for_all_groups(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -295,3 +295,14 @@ def test_at_admission_such_a_pod_gets_a_identity_as_any_other(label: str, worker
     decided = Webhook(a_cluster("c").group("g", hosts=HOSTS).build()).admit(pod)
     labels = decided.pod["metadata"]["labels"]
     assert (labels[names.LABEL_REPLICA_INDEX], labels[names.LABEL_HOST_INDEX]) == ("0", "0")
+
+
+@pytest.mark.parametrize(("meta", "name"), [({"name": "mine"}, "mine"), ({}, "c-worker-*")])
+def test_a_pod_whose_identity_another_pod_has_is_named(meta: Object, name: str) -> None:
+    template = a_worker("2x2x4", "tpu-v4-podslice", 4).env(names.TPU_WORKER_ID, "1")
+    pod = template.label(names.LABEL_LEGACY_REPLICA_INDEX, "g-1").build()
+    webhook = Webhook(a_cluster("c").group("g", hosts=HOSTS).build())
+    assert webhook.admit(pod).answer.allowed
+    pod["metadata"] |= meta
+    (cause,) = webhook.admit(pod).answer.causes
+    assert cause.message.startswith(f"pod {name} carries replica 1 host 1 of worker group g ")

@@ -16,7 +16,7 @@ RULE = "host-network-dns"
     ({"hostNetwork": True, "dnsPolicy": "None", "dnsConfig": {"nameservers": ["10.0.0.10"]}}, True),
     ({"hostNetwork": False}, True),
     ({"dnsPolicy": "ClusterFirstWithHostNet"}, True),
-    ({"dnsPolicy": "ClusterFirst"}, True),
+    ({"dnsPolicy": "ClusterFirst"}, True), ({"dnsPolicy": ""}, True),
 ])  # fmt: skip
 def test_the_policy_of_a_worker_and_of_the_head(spec: Json, fine: bool) -> None:
     at = "spec.workerGroupSpecs[0].template.spec.dnsPolicy"

@@ -367,6 +367,8 @@ def test_other_objects_of_kuberay_count() -> None:
     assert len(messages(a_cluster().autoscaled(), roles)) == 1
     ingresses = a_quota({"count/ingresses.networking.k8s.io": "0"})
     assert len(messages(a_cluster().head(enableIngress=True), ingresses)) == 1
+    one = a_quota({"count/ingresses.networking.k8s.io": "1"})
+    assert messages(a_cluster().head(enableIngress=True), one) == []
     assert len(messages(a_service(), a_quota({"count/rayclusters.ray.io": "0"}))) == 1
 
 

@@ -1,5 +1,6 @@
 """Sub-slices and slices that Kueue forms, as GKE and Ray document them."""
 
+import math
 from collections.abc import Callable
 
 import pytest
@@ -167,6 +168,13 @@ def test_a_shape_that_ray_does_not_list_is_no_reason_to_change_it() -> None:
     assert finding.message == (
         "slice_placement_group of Ray refuses 4x4x12 of TPU tpu7x, and nothing else does"
     )
+
+
+@pytest.mark.parametrize("topology", ["16x4x4", "4x16x4", "4x4x24"])
+def test_the_largest_dimensions_that_ray_lists(topology: str) -> None:
+    hosts = math.prod(map(int, topology.split("x"))) // 4
+    cluster = a_cluster().group(hosts=hosts).tpu(topology, 4, "tpu-v5p-slice")
+    assert findings(cluster, "tpu-topology-unlisted") == []
 
 
 def test_neuron_cores_count_where_the_autoscaler_reads_them() -> None:
