@@ -210,6 +210,12 @@ class ClusterBuilder:
         self._meta.setdefault("annotations", {})[key] = value
         return self
 
+    def opting(self, **values: str) -> Self:
+        """Add annotations of this product by their names without the prefix."""
+        for name, value in values.items():
+            self.annotated(names.PREFIX + name.replace("_", "-"), value)
+        return self
+
     def spec(self, **fields: object) -> Self:
         """Set fields of `spec` as they are."""
         self._spec |= fields

@@ -353,7 +353,7 @@ def _evictions() -> Iterator[Case]:
     def build(number: int) -> Call:
         clusters, members = ClusterIndex(), Membership()
         cluster = a_cluster("c").group("g", hosts=2, replicas=number)
-        clusters.put(cluster_config(cluster.annotated(names.ANNOTATION_MAX_DISRUPTED, "1")))
+        clusters.put(cluster_config(cluster.opting(max_disrupted_replicas="1")))
         key = GroupKey(NAMESPACE, uid_of("c"), "g")
         for each in range(number):
             for host in range(1 if each else 2):
@@ -656,8 +656,7 @@ def _read_pods(number: int) -> Call:
 
 def _sharded(number: int) -> Call:
     documents = [
-        a_cluster(f"c{each}").group("g").annotated(names.ANNOTATION_SHARD_GROUP, "s").build()
-        for each in range(number)
+        a_cluster(f"c{each}").group("g").opting(shard_group="s").build() for each in range(number)
     ]
     manifests = [manifest(each) for each in documents]
     return lambda: load_state(manifests)
@@ -695,8 +694,8 @@ def _plan(group: plan.RepairGroup, record: plan.Record) -> Call:
 
 
 def _grouped(number: int, part: str, granularity: str) -> Call:
-    cluster = a_cluster("c").annotated(names.ANNOTATION_SCHEDULING_GROUP, granularity)
-    cluster.annotated(names.ANNOTATION_COMPUTE_DOMAIN, granularity)
+    cluster = a_cluster("c").opting(scheduling_group=granularity)
+    cluster.opting(compute_domain=granularity)
     for each in range(number if part == "groups" else 1):
         cluster.group(f"g{each}", hosts=4, replicas=number if part == "replicas" else 1)
     config, members = cluster_config(cluster), Membership()

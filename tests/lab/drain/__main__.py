@@ -17,7 +17,6 @@ from typing import Final, NamedTuple
 from tests import ROOT
 from tests.builders import a_cluster, a_pod, decide
 from tests.lab.drain.pod import Json, Pod, kill
-from webhook.api import names
 
 PAGE: Final = ROOT / "docs" / "contributing" / "measurements.md"
 BEGIN: Final = "<!-- Written by `make drain`. -->\n"
@@ -133,7 +132,7 @@ def _pod(case: Case, asked: str) -> Json:
     """Return the worker as it is admitted, where its RayCluster asks for a drain or for nothing."""
     cluster = a_cluster("c").group("g")
     if asked:
-        cluster = cluster.annotated(names.ANNOTATION_DRAIN_SECONDS, asked)
+        cluster = cluster.opting(drain_seconds=asked)
     image = f"rayproject/ray:{_version(ROOT / '.cache' / case.ray / 'bin')}"
     container = {"name": "ray-worker", "image": image}
     pod = a_pod().of("c").worker("g")

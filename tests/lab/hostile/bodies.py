@@ -63,11 +63,11 @@ def examples() -> list[Object]:
 def state() -> list[Object]:
     """Return the RayClusters that pods of `reviews` belong to."""
     several = a_cluster("several").group("g", hosts=4, replicas=3).group("cpu")
-    asking = several.annotated(names.ANNOTATION_SCHEDULING_GROUP, "replica")
-    asking = asking.annotated(names.ANNOTATION_PROFILES, "torchrun,vllm,mnnvl,torch-tpu")
+    asking = several.opting(scheduling_group="replica")
+    asking = asking.opting(profiles="torchrun,vllm,mnnvl,torch-tpu")
     return [
         a_cluster("plain").group("g", hosts=4, replicas=3).group("cpu").build(),
-        asking.annotated(names.ANNOTATION_TOPOLOGY_KEY, "zone").build(),
+        asking.opting(topology_key="zone").build(),
         a_cluster("sized").group("g").annotated(names.ANNOTATION_IPPR, IPPR).build(),
     ]
 

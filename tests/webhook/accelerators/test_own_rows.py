@@ -28,7 +28,7 @@ def test_hosts_of_an_own_device_meet_by_an_own_profile() -> None:
     }
     policy = Policy(devices=add_devices(GAUDI), profiles=add_profiles({"fabric": variables}))
     cluster = a_cluster("c").group("g", hosts=2)
-    cluster.annotated(names.ANNOTATION_PROFILES, "fabric")
+    cluster.opting(profiles="fabric")
     pod = a_pod().worker("g").of("c").resource("habana.ai/gaudi", "8").identity(0, 1, "g-xh3hf")
     env = env_of(decide(pod, cluster, policy).pod)
     assert env["HCCL_COMM_ID"] == f"g-0-0.c-headless.{NAMESPACE}.svc:5555"
@@ -41,7 +41,7 @@ def test_claims_of_an_own_device_have_no_number() -> None:
     profiles = add_profiles({"fabric": {"SIZE": "{devices}"}})
     policy = Policy(devices=add_devices({"HPU": ["hpus"]}), profiles=profiles)
     cluster = a_cluster("c").group("g", hosts=2)
-    cluster.annotated(names.ANNOTATION_PROFILES, "fabric")
+    cluster.opting(profiles="fabric")
     pod = a_pod().worker("g").of("c").build()
     pod["spec"]["containers"][0]["resources"] = {"claims": [{"name": "all-hpus"}]}
     env = env_of(decide(pod, cluster, policy).pod)

@@ -142,10 +142,10 @@ def test_a_pod_of_a_raycluster_that_is_gone_by_now_is_denied(pod: PodBuilder) ->
 
 
 def a_shard(name: str, index: str = "", count: str = "") -> ClusterBuilder:
-    built = a_cluster(name).group("workers").annotated(names.ANNOTATION_SHARD_GROUP, "search")
+    built = a_cluster(name).group("workers").opting(shard_group="search")
     if index:
-        built.annotated(names.ANNOTATION_SHARD_INDEX, index)
-    return built.annotated(names.ANNOTATION_SHARD_COUNT, count) if count else built
+        built.opting(shard_index=index)
+    return built.opting(shard_count=count) if count else built
 
 
 @pytest.mark.parametrize("silent", [PUNCTUAL, SILENT])

@@ -45,15 +45,13 @@ def test_other_clients_are_refused(tmp_path: Path, signer: Pair, version: ssl.TL
     (tmp_path / "clients.crt").write_bytes(trusted.certificate)
     with Listener(tmp_path, tmp_path / "clients.crt") as listener:
         until(lambda: listener.watcher.loads)
-        good = bearing(
-            trusting(signer, version), tmp_path / "good", client_of(trusted, "kube-apiserver")
-        )
+        client = client_of(trusted, "kube-apiserver")
+        good = bearing(trusting(signer, version), tmp_path / "good", client)
         assert ask(listener.port, good)[1].startswith(b"HTTP/1.1 200")
         with pytest.raises(REFUSED):
             ask(listener.port, trusting(signer, version))
-        wrong = bearing(
-            trusting(signer, version), tmp_path / "wrong", client_of(stranger, "kube-apiserver")
-        )
+        client = client_of(stranger, "kube-apiserver")
+        wrong = bearing(trusting(signer, version), tmp_path / "wrong", client)
         with pytest.raises(REFUSED):
             ask(listener.port, wrong)
 
@@ -67,13 +65,11 @@ def test_a_rotation_verifies_clients(tmp_path: Path, signer: Pair, version: ssl.
         until(lambda: listener.watcher.loads == 1)
         (tmp_path / "clients.crt").write_bytes(after.certificate)
         until(lambda: listener.watcher.loads == 2)
-        fresh = bearing(
-            trusting(signer, version), tmp_path / "fresh", client_of(after, "kube-apiserver")
-        )
+        client = client_of(after, "kube-apiserver")
+        fresh = bearing(trusting(signer, version), tmp_path / "fresh", client)
         assert ask(listener.port, fresh)[1].startswith(b"HTTP/1.1 200")
-        stale = bearing(
-            trusting(signer, version), tmp_path / "stale", client_of(before, "kube-apiserver")
-        )
+        client = client_of(before, "kube-apiserver")
+        stale = bearing(trusting(signer, version), tmp_path / "stale", client)
         with pytest.raises(REFUSED):
             ask(listener.port, stale)
 

@@ -8,7 +8,6 @@ from tests.builders import a_cluster
 from tests.harness.scenes import NOW, Scene
 from tests.webhook.cli.terminals import a_console
 from tests.webhook.diagnostics.samples import samples
-from webhook.api import names
 from webhook.cli.cluster_tree import drawing
 from webhook.cli.terminal import show
 
@@ -51,14 +50,14 @@ def test_only_commands_are_longer_than_a_terminal_is_wide(width: int) -> None:
 def test_a_group_with_a_disruption_budget_has_a_line_with_its_use() -> None:
     cluster = a_cluster("llama").group("tpu", hosts=4, replicas=3)
     assert "disruption" not in drawn(Scene(cluster), 100)
-    scene = Scene(cluster.annotated(names.ANNOTATION_MAX_DISRUPTED, "2"))
+    scene = Scene(cluster.opting(max_disrupted_replicas="2"))
     assert "disruption: 0 of 2" in drawn(scene, 100)
     assert "disruption: 1 of 2" in drawn(scene.without("llama-tpu-worker-0-3"), 100)
 
 
 def test_replicas_that_wait_for_the_budget_are_those_on_cordoned_nodes() -> None:
     cluster = a_cluster("llama").group("tpu", hosts=4, replicas=3)
-    scene = Scene(cluster.annotated(names.ANNOTATION_MAX_DISRUPTED, "1"))
+    scene = Scene(cluster.opting(max_disrupted_replicas="1"))
     node = scene.pods["llama-tpu-worker-1-2"]["spec"]["nodeName"]
     for each in scene.nodes:
         each["spec"] = {"unschedulable": each["metadata"]["name"] == node}

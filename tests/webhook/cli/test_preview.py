@@ -211,7 +211,7 @@ def test_a_pod_of_an_unknown_raycluster_is_refused_with_advice(run: Run, write: 
 
 
 def test_an_object_that_validate_denies_is_named_beside_its_pods(run: Run, write: Write) -> None:
-    cluster = a_cluster("c").group("g", hosts=2).annotated(names.ANNOTATION_PROFILES, "vlm").build()
+    cluster = a_cluster("c").group("g", hosts=2).opting(profiles="vlm").build()
     path = write(cluster)
     status, out, err = run("preview", path, "-o", "json")
     assert (status, len(json.loads(out)["items"])) == (1, 3)
@@ -228,7 +228,7 @@ def test_an_object_that_validate_denies_is_named_beside_its_pods(run: Run, write
 def test_rules_that_a_repository_turns_off_deny_no_preview(
     run: Run, write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    cluster = a_cluster("c").group("g", hosts=2).annotated(names.ANNOTATION_PROFILES, "vlm").build()
+    cluster = a_cluster("c").group("g", hosts=2).opting(profiles="vlm").build()
     path = write(cluster)
     (tmp_path / NAME).write_text(
         f"apiVersion: {API_VERSION}\nkind: {KIND}\n"
@@ -245,7 +245,7 @@ def test_devices_and_profiles_of_a_repository_have_their_variables_in_previews(
     limits = {"limits": {"habana.ai/gaudi": "8"}}
     template = {"spec": {"containers": [{"name": "ray-worker", "resources": limits}]}}
     cluster = a_cluster("c").group("g", hosts=2, template=template)
-    path = write(cluster.annotated(names.ANNOTATION_PROFILES, "fabric").build())
+    path = write(cluster.opting(profiles="fabric").build())
     (tmp_path / NAME).write_text(
         f"apiVersion: {API_VERSION}\nkind: {KIND}\n"
         "devices: {HPU: [habana.ai/gaudi]}\nprofiles: {fabric: {MY_SIZE: '{hosts}x{devices}'}}\n"
@@ -280,8 +280,8 @@ def test_a_warning_of_an_object_with_a_generated_name_has_its_prefix(
 
 def a_shard(name: str, index: str = "") -> Object:
     """Return a RayCluster of the shard group `search`."""
-    built = a_cluster(name).group("g").annotated(names.ANNOTATION_SHARD_GROUP, "search")
-    return (built.annotated(names.ANNOTATION_SHARD_INDEX, index) if index else built).build()
+    built = a_cluster(name).group("g").opting(shard_group="search")
+    return (built.opting(shard_index=index) if index else built).build()
 
 
 def test_a_raycluster_of_a_shard_group_gets_its_index(run: Run, write: Write) -> None:

@@ -3,7 +3,6 @@
 import pytest
 
 from tests.builders import NAMESPACE, ClusterBuilder, a_cluster, cluster_config, uid_of
-from webhook.api import names
 from webhook.groups.annotations import CLUSTER, REPLICA, WORKER_GROUP
 from webhook.groups.identity import GroupKey, HostIdentity
 from webhook.groups.identity_index import Member, Membership
@@ -19,7 +18,7 @@ from webhook.groups.pod_groups import (
 
 def asking(granularity: str) -> ClusterBuilder:
     """Return a RayCluster `c` that asks for a gang."""
-    return a_cluster("c").annotated(names.ANNOTATION_SCHEDULING_GROUP, granularity)
+    return a_cluster("c").opting(scheduling_group=granularity)
 
 
 def desired(cluster: ClusterBuilder, members: Membership | None = None) -> Desired:
@@ -72,13 +71,13 @@ def test_a_worker_group_that_autoscales_waits_for_the_pods_that_it_has_at_least(
 
 
 def test_replicas_are_preempted_together_and_placed_within_their_domain() -> None:
-    cluster = asking(REPLICA).annotated(names.ANNOTATION_TOPOLOGY_KEY, "rack")
+    cluster = asking(REPLICA).opting(topology_key="rack")
     members = with_pods(("b", HostIdentity(0, 0, "b-xxxxx")))
     found = desired(cluster.group("b", hosts=2), members).pod_groups
     assert [(each.name, each.replica, each.topology_key) for each in found] == [
         ("c-worker-b-xxxxx", True, "rack")
     ]
-    grouped = asking(WORKER_GROUP).annotated(names.ANNOTATION_TOPOLOGY_KEY, "rack")
+    grouped = asking(WORKER_GROUP).opting(topology_key="rack")
     for each in desired(grouped.group("b", hosts=2)).pod_groups:
         assert (each.replica, each.topology_key) == (False, "")
 
@@ -90,26 +89,14 @@ def test_a_group_that_wants_no_pods_has_a_template_but_no_pod_group(fields: dict
     assert templates(found) == {"head": BASIC, "worker-a": 1}
 
 
-def test_the_desired_count_is_kept_within_its_bounds() -> None:
-    assert (
-        counts(desired(asking(WORKER_GROUP).group("a", replicas=9, maxReplicas=2, hosts=3)))[
-            "c-worker-a"
-        ]
-        == 6
-    )
-    assert (
-        counts(desired(asking(WORKER_GROUP).group("a", replicas=1, minReplicas=5)))["c-worker-a"]
-        == 5
-    )
-
-
-def test_a_count_fits_into_what_the_api_takes() -> None:
-    assert (
-        counts(desired(asking(WORKER_GROUP).group("a", replicas=2147483647, hosts=64)))[
-            "c-worker-a"
-        ]
-        == 2147483647
-    )
+@pytest.mark.parametrize(("fields", "count"), [
+    ({"replicas": 9, "maxReplicas": 2, "hosts": 3}, 6),
+    ({"replicas": 1, "minReplicas": 5}, 5),
+    ({"replicas": 2147483647, "hosts": 64}, 2147483647),
+])  # fmt: skip
+def test_the_desired_count_is_kept_within_its_bounds(fields: dict[str, int], count: int) -> None:
+    found = desired(asking(WORKER_GROUP).group("a", **fields))
+    assert counts(found)["c-worker-a"] == count
 
 
 def test_each_replica_of_several_hosts_has_its_own_as_soon_as_a_identity_of_it_is_taken() -> None:
@@ -120,9 +107,7 @@ def test_each_replica_of_several_hosts_has_its_own_as_soon_as_a_identity_of_it_i
         ("tpu", HostIdentity(0, 0, "tpu-bcdfg")),
         ("tpu", HostIdentity(0, 1, "tpu-bcdfg")),
         ("cpu", HostIdentity(0, 0, "")),
-    )
-    members.put(
-        "p", Member(GroupKey(NAMESPACE, uid_of("c"), "tpu"), HostIdentity(1, 0, "tpu-hjklm"))
+        ("tpu", HostIdentity(1, 0, "tpu-hjklm")),
     )
     assert counts(desired(cluster, members)) == {"c-worker-tpu-bcdfg": 4, "c-worker-tpu-hjklm": 4}
     assert desired(cluster, members).live == {"c-worker-tpu-bcdfg", "c-worker-tpu-hjklm"}

@@ -3,7 +3,6 @@
 import pytest
 
 from tests.builders import NAMESPACE, ClusterBuilder, a_cluster, cluster_config, uid_of
-from webhook.api import names
 from webhook.controller.podgroups.domains import build_desired_domains
 from webhook.groups.identity import GroupKey, HostIdentity
 from webhook.groups.identity_index import Member, Membership
@@ -23,7 +22,7 @@ def asking(scope: str) -> ClusterBuilder:
         .group("g", hosts=2, replicas=2, template=GPU)
         .group("single", replicas=16, template=GPU)
         .group("cpu", hosts=2)
-        .annotated(names.ANNOTATION_COMPUTE_DOMAIN, scope)
+        .opting(compute_domain=scope)
     )
 
 
@@ -60,11 +59,9 @@ def test_a_replica_of_several_hosts_has_a_domain_from_its_first_pod_on() -> None
 
 def test_a_cluster_whose_head_alone_has_gpus_has_a_domain() -> None:
     cluster = a_cluster("c").head(**GPU["spec"]).group("cpu")
-    assert domains(cluster.annotated(names.ANNOTATION_COMPUTE_DOMAIN, "cluster")) == [
-        f"c-all-{UID}"
-    ]
+    assert domains(cluster.opting(compute_domain="cluster")) == [f"c-all-{UID}"]
 
 
 def test_a_cluster_without_gpus_has_none() -> None:
     cluster = a_cluster("c").group("cpu")
-    assert domains(cluster.annotated(names.ANNOTATION_COMPUTE_DOMAIN, "cluster")) == []
+    assert domains(cluster.opting(compute_domain="cluster")) == []

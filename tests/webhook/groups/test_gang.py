@@ -30,9 +30,7 @@ SUFFIXES = st.text(alphabet="abz09-A", min_size=0, max_size=12)
 
 def asking(granularity: str) -> ClusterBuilder:
     """Return a RayCluster that asks for a gang."""
-    return (
-        a_cluster("c").annotated(names.ANNOTATION_SCHEDULING_GROUP, granularity).group("g", hosts=4)
-    )
+    return a_cluster("c").opting(scheduling_group=granularity).group("g", hosts=4)
 
 
 def is_subdomain(text: str) -> bool:

@@ -117,11 +117,7 @@ def test_an_affinity_that_says_nothing_is_filled(affinity: Object | None) -> Non
 @pytest.mark.parametrize("pod", [a_pod().worker("g").of("c").gpu(8), a_pod().worker("g").of("c")])
 def test_a_gpu_or_cpu_replica_gets_none_without_a_topology_key(pod: PodBuilder) -> None:
     assert "affinity" not in decide(pod, CLUSTER).pod["spec"]
-    opted = (
-        a_cluster("c")
-        .group("g", hosts=2)
-        .annotated(names.ANNOTATION_TOPOLOGY_KEY, "nvidia.com/gpu.clique")
-    )
+    opted = a_cluster("c").group("g", hosts=2).opting(topology_key="nvidia.com/gpu.clique")
     after = decide(pod, opted).pod
     assert {
         term["topologyKey"]
@@ -130,11 +126,7 @@ def test_a_gpu_or_cpu_replica_gets_none_without_a_topology_key(pod: PodBuilder) 
 
 
 def test_the_topology_key_of_the_cluster_wins_over_the_node_pool() -> None:
-    opted = (
-        a_cluster("c")
-        .group("g", hosts=2)
-        .annotated(names.ANNOTATION_TOPOLOGY_KEY, "example.com/slice")
-    )
+    opted = a_cluster("c").group("g", hosts=2).opting(topology_key="example.com/slice")
     assert (
         terms(decide(a_host(), opted).pod, "podAffinity")[0]["topologyKey"] == "example.com/slice"
     )
@@ -142,9 +134,7 @@ def test_the_topology_key_of_the_cluster_wins_over_the_node_pool() -> None:
 
 @pytest.mark.parametrize("key", ["a/b/c", "-x", "a b", "x" * 64])
 def test_a_topology_key_that_is_no_label_key_is_a_warning_and_gives_no_affinity(key: str) -> None:
-    decided = decide(
-        a_host(), a_cluster("c").group("g", hosts=2).annotated(names.ANNOTATION_TOPOLOGY_KEY, key)
-    )
+    decided = decide(a_host(), a_cluster("c").group("g", hosts=2).opting(topology_key=key))
     assert "affinity" not in decided.pod["spec"]
     assert [
         warning for warning in decided.answer.warnings if names.ANNOTATION_TOPOLOGY_KEY in warning

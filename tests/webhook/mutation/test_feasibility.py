@@ -121,7 +121,7 @@ def test_a_pod_to_which_too_much_would_be_added_is_refused_with_the_size() -> No
 
 def test_a_host_with_more_chips_than_can_be_listed_is_refused_before_they_are() -> None:
     pod = a_pod().worker("g").of("c").tpu(9_000_000).topology("3000x3000")
-    cluster = a_cluster("c").group("g").annotated(names.ANNOTATION_PROFILES, "torch-tpu")
+    cluster = a_cluster("c").group("g").opting(profiles="torch-tpu")
     decided = decide(pod, cluster)
     assert decided.fields == CONTAINERS
     assert "for 9000000 addresses in 1 containers" in decided.answer.causes[0].message
@@ -132,7 +132,7 @@ def test_more_containers_than_can_be_given_variables_are_refused(head: bool) -> 
     pod = (a_pod().head() if head else a_pod().worker("g").gpu(8)).of("c")
     for number in range(3000):
         pod.container(f"c{number}")
-    cluster = a_cluster("c").group("g", hosts=2).annotated(names.ANNOTATION_SHARD_GROUP, "search")
+    cluster = a_cluster("c").group("g", hosts=2).opting(shard_group="search")
     decided = decide(pod, cluster)
     assert decided.fields == CONTAINERS
     assert "variables for 3001 containers add 6002000 bytes" in (decided.answer.causes[0].message)
@@ -161,9 +161,9 @@ def test_what_lists_nothing_is_less_than_what_is_reckoned_for_it(chips: int) -> 
     pod = a_pod().worker(group).of(name).env(names.MEGASCALE_NUM_SLICES, "2")
     pod = pod.tpu(chips).topology("2x2", "tpu7x") if chips else pod.gpu(8)
     cluster = a_cluster(name).group(group, hosts=1 if chips else 2)
-    cluster.annotated(names.ANNOTATION_PROFILES, "torch-tpu,torchrun,vllm,mnnvl")
-    cluster.annotated(names.ANNOTATION_SHARD_GROUP, "s" * 63)
-    cluster.annotated(names.ANNOTATION_SHARD_COUNT, "9999")
+    cluster.opting(profiles="torch-tpu,torchrun,vllm,mnnvl")
+    cluster.opting(shard_group="s" * 63)
+    cluster.opting(shard_count="9999")
     address = address_size(group, name, 1)
     endpoints = 9 if chips else 0
     assert added(pod, cluster) < compute_added_size(address, 1, 1, endpoints)
@@ -175,7 +175,7 @@ def test_the_rule_refuses_what_is_refused_of_its_pods(hosts: int) -> None:
     built = a_pod().worker(group).tpu(4).topology("16x16x24", "tpu-v5p-slice").build()
     template = {"metadata": {"annotations": {key: "true"}}, "spec": built["spec"]}
     cluster = a_cluster("c").group(group, hosts=hosts, template=template)
-    document = cluster.annotated(names.ANNOTATION_PROFILES, "torch-tpu").build()
+    document = cluster.opting(profiles="torch-tpu").build()
     webhook, view = Webhook(document), as_cluster(manifest(document))
     found = [each.rule for each in check("RayCluster", document)]
     pod = next(each for each in expand(document, view) if "worker" in str(each["metadata"]))

@@ -30,7 +30,7 @@ def a_worker() -> PodBuilder:
 def labelled(**group: Any) -> ClusterBuilder:  # noqa: ANN401 - fields of a group, as they are
     """Return a RayCluster that asks for replica and host as labels."""
     cluster = a_cluster("c").group("g", hosts=2, **group)
-    return cluster.annotated(names.ANNOTATION_REPLICA_LABEL, "true")
+    return cluster.opting(replica_label="true")
 
 
 def override(pod: Object) -> dict[str, str]:
@@ -62,7 +62,7 @@ def test_a_zone_of_the_user_stays() -> None:
 
 
 def test_a_group_of_single_hosts_has_the_index_alone() -> None:
-    cluster = a_cluster("c").group("g").annotated(names.ANNOTATION_REPLICA_LABEL, "true")
+    cluster = a_cluster("c").group("g").opting(replica_label="true")
     assert override(decide(a_worker(), cluster).pod) == {names.LABEL_REPLICA_INDEX: "0"}
 
 
@@ -71,7 +71,7 @@ def test_a_head_has_no_replica() -> None:
 
 
 def test_where_kuberay_delivers_labels_of_nodes_the_webhook_adds_none() -> None:
-    cluster = labelled().annotated(names.ANNOTATION_NODE_LABELS, "zone=z")
+    cluster = labelled().opting(node_labels="zone=z")
     decided = decide(a_worker().env(names.KUBERAY_NODE_LABELS, "{}"), cluster, ZONES)
     assert not {names.RAY_OVERRIDE_LABELS, names.RAY_NODE_ZONE} & {*env_names(decided.pod)}
     assert names.KUBERAY_NODE_LABELS in decided.answer.warnings[0]
@@ -82,7 +82,7 @@ CLIQUE, DOMAIN = "nvidia.com/gpu.clique", "ray.io/gpu-domain"
 
 def test_a_label_of_the_node_becomes_a_label_of_the_ray_node() -> None:
     cluster = a_cluster("c").group("g")
-    cluster.annotated(names.ANNOTATION_NODE_LABELS, f"{CLIQUE}={DOMAIN}")
+    cluster.opting(node_labels=f"{CLIQUE}={DOMAIN}")
     found = decide(a_worker(), cluster).pod
     assert override(found) == {DOMAIN: f"$({names.NODE_LABEL}0)"}
     assert env_of(found)[f"{names.NODE_LABEL}0"] == f"<metadata.annotations['{CLIQUE}']>"
@@ -91,7 +91,7 @@ def test_a_label_of_the_node_becomes_a_label_of_the_ray_node() -> None:
 
 
 def test_labels_of_the_node_stand_beside_those_of_the_replica_once() -> None:
-    cluster = labelled().annotated(names.ANNOTATION_NODE_LABELS, f"{CLIQUE}={DOMAIN},rack=rack")
+    cluster = labelled().opting(node_labels=f"{CLIQUE}={DOMAIN},rack=rack")
     once = decide(a_worker(), cluster).pod
     assert override(once).keys() == {*names.IDENTITY_LABELS, DOMAIN, "rack"}
     assert decide(once, cluster).patch == []
@@ -99,7 +99,7 @@ def test_labels_of_the_node_stand_beside_those_of_the_replica_once() -> None:
 
 def test_a_label_that_is_not_allowed_is_not_passed_on() -> None:
     cluster = a_cluster("c").group("g")
-    cluster.annotated(names.ANNOTATION_NODE_LABELS, f"{CLIQUE}={DOMAIN}")
+    cluster.opting(node_labels=f"{CLIQUE}={DOMAIN}")
     policy = Policy(node_labels=frozenset({"rack"}))
     found = decide(a_worker(), cluster, policy)
     assert names.RAY_OVERRIDE_LABELS not in env_names(found.pod)

@@ -11,7 +11,7 @@ KEPT = {names.SAFE_TO_EVICT: "false", names.DO_NOT_DISRUPT: "true"}
 
 def a_cluster_with(scope: str) -> ClusterBuilder:
     cluster = a_cluster("c").group("four", hosts=4).group("single")
-    return cluster.annotated(names.ANNOTATION_KEEP_NODES, scope) if scope else cluster
+    return cluster.opting(keep_nodes=scope) if scope else cluster
 
 
 def a_host() -> PodBuilder:

@@ -22,11 +22,7 @@ from webhook.mutation.pipeline import answer
 from webhook.mutation.ray_pod import HEAD_GROUP, HEAD_IDENTITY, Policy, read_replica
 
 TPU_GROUP = a_cluster("c").group("g", hosts=4, replicas=4)
-GANG = (
-    a_cluster("c")
-    .group("g", hosts=4, replicas=4)
-    .annotated(names.ANNOTATION_SCHEDULING_GROUP, "replica")
-)
+GANG = a_cluster("c").group("g", hosts=4, replicas=4).opting(scheduling_group="replica")
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 INDICES = [0, 1, 9, 10, 123, MAX_REPLICAS - 1]
 
@@ -255,7 +251,7 @@ CHANGES = {
 @pytest.mark.parametrize("index", [0, 5], ids=["a known replica", "another replica"])
 def test_a_pod_unlike_others_gets_what_it_would_alone(other: PodBuilder, index: int) -> None:
     gang = a_cluster("c").group("g", hosts=4, replicas=4)
-    gang.annotated(names.ANNOTATION_SCHEDULING_GROUP, "replica").annotated(
+    gang.opting(scheduling_group="replica").annotated(
         names.ANNOTATION_IPPR, '{"groups": {"g": {}}}'
     )
     cluster = cluster_config(gang)
@@ -281,11 +277,7 @@ def test_a_worker_group_named_like_the_head_is_not_taken_for_it() -> None:
 def test_new_facts_of_the_raycluster_and_a_new_policy_count_at_once() -> None:
     cache = warm(tpu_pod(), cluster_config(TPU_GROUP))
     gangs = [
-        cluster_config(
-            a_cluster("c")
-            .group("g", hosts=4, replicas=4)
-            .annotated(names.ANNOTATION_SCHEDULING_GROUP, gang)
-        )
+        cluster_config(a_cluster("c").group("g", hosts=4, replicas=4).opting(scheduling_group=gang))
         for gang in ("replica", "worker-group")
     ]
     asks = [Ask(read(tpu_pod()), HostIdentity(0, 1, "g-bcdf0"), cluster) for cluster in gangs]

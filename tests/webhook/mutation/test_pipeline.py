@@ -53,6 +53,6 @@ def test_a_head_that_is_not_read_would_have_received_nothing(case: Case, zones: 
 def test_a_head_is_read_only_where_it_may_receive_something(asked: bool) -> None:
     cluster = a_cluster("c").group("g")
     if asked:
-        cluster.annotated(names.ANNOTATION_SHARD_GROUP, "search")
+        cluster.opting(shard_group="search")
     head = a_pod().of("c").head().spec(containers=[{"name": "ray-head", "env": [1]}])
     assert decide(head, cluster).answer.allowed is not asked

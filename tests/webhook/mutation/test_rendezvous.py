@@ -14,7 +14,7 @@ RENDEZVOUS = {
 }
 """The variables of host 1 of replica 1."""
 NEVER = {"RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "CUDA_VISIBLE_DEVICES"}
-TORCHRUN = a_cluster("c").group("g", hosts=2).annotated(names.ANNOTATION_PROFILES, "torchrun")
+TORCHRUN = a_cluster("c").group("g", hosts=2).opting(profiles="torchrun")
 
 
 def a_host(*identity: int) -> PodBuilder:
@@ -34,7 +34,7 @@ def given(pod: PodBuilder) -> dict[str, str]:
 
 def profiled(profiles: str, pod: PodBuilder | None = None) -> dict[str, str]:
     """Return the variables of a pod under these profiles: host 1 of replica 0, or another."""
-    cluster = a_cluster("c").group("g", hosts=2).annotated(names.ANNOTATION_PROFILES, profiles)
+    cluster = a_cluster("c").group("g", hosts=2).opting(profiles=profiles)
     return env_of(decide(pod or a_host(0, 1), cluster).pod)
 
 
@@ -123,7 +123,7 @@ def test_the_profile_none_turns_everything_off(profiles: str) -> None:
 
 def test_an_unknown_profile_is_a_warning_that_lists_the_known_ones() -> None:
     cluster = a_cluster("c").group("g", hosts=2)
-    decided = decide(a_host(), cluster.annotated(names.ANNOTATION_PROFILES, "torchrun,Torch"))
+    decided = decide(a_host(), cluster.opting(profiles="torchrun,Torch"))
     assert any("'Torch'" in text and "mnnvl" in text for text in decided.answer.warnings)
     assert names.PET_NNODES in env_of(decided.pod)
 

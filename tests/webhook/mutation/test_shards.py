@@ -6,12 +6,7 @@ import pytest
 from tests.builders import Webhook, a_cluster, a_pod, cluster_config, decide, env_of
 from webhook.api import names
 
-SHARD = (
-    a_cluster("c")
-    .group("g")
-    .annotated(names.ANNOTATION_SHARD_GROUP, "search")
-    .annotated(names.ANNOTATION_SHARD_INDEX, "3")
-)
+SHARD = a_cluster("c").group("g").opting(shard_group="search", shard_index="3")
 
 
 @pytest.mark.parametrize("node_type", ["head", "worker"])
@@ -50,20 +45,17 @@ def test_a_cluster_without_an_index_warns_and_sets_nothing(index: str) -> None:
 
 def test_a_cluster_in_a_file_has_the_index_that_its_creation_would_have_given_it() -> None:
     first = SHARD.build()
-    second = a_cluster("d").group("g").annotated(names.ANNOTATION_SHARD_GROUP, "search").build()
+    second = a_cluster("d").group("g").opting(shard_group="search").build()
     webhook = Webhook(second, first)
-    assert (
-        env_of(webhook.admit(a_pod().worker("g").of("d").build()).pod)[names.RAY_SHARD_INDEX] == "0"
-    )
-    assert (
-        env_of(webhook.admit(a_pod().worker("g").of("c").build()).pod)[names.RAY_SHARD_INDEX] == "3"
-    )
+    for cluster, index in (("d", "0"), ("c", "3")):
+        pod = webhook.admit(a_pod().worker("g").of(cluster).build()).pod
+        assert env_of(pod)[names.RAY_SHARD_INDEX] == index
 
 
 def test_an_index_alone_is_no_shard() -> None:
     decided = decide(
         a_pod().worker("g").of("c"),
-        a_cluster("c").group("g").annotated(names.ANNOTATION_SHARD_INDEX, "0"),
+        a_cluster("c").group("g").opting(shard_index="0"),
     )
     assert names.RAY_SHARD_INDEX not in env_of(decided.pod)
     assert decided.answer.warnings == ()
@@ -71,11 +63,7 @@ def test_an_index_alone_is_no_shard() -> None:
 
 def test_all_containers_know_how_many_shards_there_are() -> None:
     counted = (
-        a_cluster("c")
-        .group("g")
-        .annotated(names.ANNOTATION_SHARD_GROUP, "search")
-        .annotated(names.ANNOTATION_SHARD_INDEX, "3")
-        .annotated(names.ANNOTATION_SHARD_COUNT, "8")
+        a_cluster("c").group("g").opting(shard_group="search", shard_index="3", shard_count="8")
     )
     decided = decide(a_pod().worker("g").of("c").container("sidecar"), counted)
     for container in ("ray-worker", "sidecar"):

@@ -14,8 +14,8 @@ OF_RAY = {names.RAY_DRAIN_TIMEOUT, names.RAY_NODE_ZONE, names.RAY_OVERRIDE_LABEL
 def asking() -> ClusterBuilder:
     """Return a RayCluster that asks for all that only Ray's container receives."""
     cluster = a_cluster("c").group("g", hosts=2).annotated(names.ANNOTATION_IPPR, IPPR)
-    cluster.annotated(names.ANNOTATION_REPLICA_LABEL, "true")
-    return cluster.annotated(names.ANNOTATION_DRAIN_SECONDS, "120")
+    cluster.opting(replica_label="true")
+    return cluster.opting(drain_seconds="120")
 
 
 def started() -> PodBuilder:

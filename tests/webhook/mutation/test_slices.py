@@ -73,9 +73,7 @@ def test_two_sub_slices_share_a_node_pool() -> None:
     ("key", "kinds"), [("cloud.google.com/gce-topology-host", 2), (names.NODE_POOL, 1)]
 )
 def test_hosts_of_a_sub_slice_keep_together_by_the_key_of_the_user(key: str, kinds: int) -> None:
-    pod = decide(
-        a_part(), a_cluster("c").group("g", hosts=2).annotated(names.ANNOTATION_TOPOLOGY_KEY, key)
-    ).pod
+    pod = decide(a_part(), a_cluster("c").group("g", hosts=2).opting(topology_key=key)).pod
     assert keys_of(pod) == {key}
     assert len(pod["spec"]["affinity"]) == kinds
 
@@ -105,21 +103,12 @@ def test_with_a_gate_of_kueue_it_chooses_the_nodes_in_any_case(gate: str, keys: 
 
 
 def test_the_user_may_want_affinity_beside_kueue() -> None:
-    asking = (
-        a_cluster("c")
-        .group("four", hosts=4)
-        .annotated(names.ANNOTATION_TOPOLOGY_KEY, "example.com/rack")
-    )
+    asking = a_cluster("c").group("four", hosts=4).opting(topology_key="example.com/rack")
     assert keys_of(decide(a_formed(), asking).pod) == {"example.com/rack"}
 
 
 def torch(pod: PodBuilder, hosts: int = 2) -> dict[str, str]:
-    cluster = (
-        a_cluster("c")
-        .group("g", hosts=hosts)
-        .group("one")
-        .annotated(names.ANNOTATION_PROFILES, "torch-tpu")
-    )
+    cluster = a_cluster("c").group("g", hosts=hosts).group("one").opting(profiles="torch-tpu")
     return env_of(decide(pod, cluster).pod)
 
 
@@ -140,7 +129,7 @@ def test_torch_tpu_counts_a_chip_of_v7x_as_two_devices() -> None:
 
 def test_torch_tpu_is_opt_in_and_none_takes_it_away() -> None:
     assert names.TORCH_TPU_TOPOLOGY not in env_of(decide(a_part(), CLUSTER).pod)
-    off = a_cluster("c").group("g", hosts=2).annotated(names.ANNOTATION_PROFILES, "torch-tpu,none")
+    off = a_cluster("c").group("g", hosts=2).opting(profiles="torch-tpu,none")
     assert names.TORCH_TPU_TOPOLOGY not in env_of(decide(a_part(), off).pod)
 
 
@@ -152,9 +141,7 @@ def test_what_ray_writes_for_each_worker_process_is_left_to_it(name: str) -> Non
 
 
 def test_the_previous_name_of_the_profiles_is_still_read_and_the_new_one_wins() -> None:
-    with_torch = (
-        a_cluster("c").group("g", hosts=2).annotated(names.ANNOTATION_PROFILES, "torch-tpu")
-    )
+    with_torch = a_cluster("c").group("g", hosts=2).opting(profiles="torch-tpu")
     assert names.TORCH_TPU_TOPOLOGY in env_of(decide(a_part(), with_torch).pod)
-    both = with_torch.annotated(names.ANNOTATION_PROFILES, "vllm")
+    both = with_torch.opting(profiles="vllm")
     assert names.TORCH_TPU_TOPOLOGY not in env_of(decide(a_part(), both).pod)
