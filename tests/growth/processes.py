@@ -4,23 +4,25 @@ commands.
 
 import asyncio
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import redirect_stderr, redirect_stdout
 from io import StringIO
 from pathlib import Path
 from tempfile import mkdtemp
-from typing import cast
+from typing import Final, cast
 
 import httpx
 import msgspec
 
-from tests.builders import NAMESPACE, Object, a_cluster
+from tests.builders import NAMESPACE, Object, a_cluster, uid_of
 from tests.harness.dashboard_page import Setup
-from tests.harness.scenes import Scene, llama
+from tests.harness.scenes import CREATED, Scene, llama
 from tests.harness.work import Build, Call
 from webhook.api import names
 from webhook.api.objects import RayCluster
+from webhook.cache.cluster_cache import read_cluster
 from webhook.cli.main import main
+from webhook.cli.missing_pods import read_forecasts
 from webhook.controller.repair.repair_records import RepairRecords
 from webhook.controller.repair.repair_store import RepairStore
 from webhook.dashboard.page import DashboardSite
@@ -30,6 +32,7 @@ from webhook.groups.group_config import read_cluster_config
 from webhook.kubeclient.client import Api, Query
 from webhook.kubeclient.reservation_leases import LeaseStore
 from webhook.kubeclient.timeouts import ServerTime
+from webhook.objects.object_cache import EVENTS
 
 ProcessCase = tuple[str, str, Build, int]
 """An entry, the repeated part, the input, and the limit of the parts."""
@@ -51,25 +54,36 @@ def process_cases() -> Iterator[ProcessCase]:
     for path in ("/", "/api/v1/status", *_OF_A_POD):
         for part in ("groups", "replicas"):
             yield f"GET {path}", part, _getting(path, part), 500
+    for part, population in _POPULATIONS.items():
+        yield "ray-webhook status", part, _status(population), 500
+        yield "read a cluster for status", part, _reading_cluster(population), 500
     for words in (("validate",), ("preview",), ("preview", "--summary")):
         for part in ("groups", "RayClusters", "files"):
             yield f"ray-webhook {' '.join(words)}", part, _command(words, part), 200
 
 
 class Lists:
-    """An API server with Leases of tables, RayClusters and pods."""
+    """An API server with Leases of tables, RayClusters and pods, and other objects by plural."""
 
     def __init__(
-        self, leases: list[Object], rayclusters: list[Object], pods: Iterable[Object] = ()
+        self,
+        leases: list[Object],
+        rayclusters: list[Object],
+        pods: Iterable[Object] = (),
+        **others: list[Object],
     ) -> None:
         self.server_time = ServerTime(lambda: 0.0)
         self._pages = {"leases": _page(leases), "rayclusters": _page(rayclusters)}
         self._pages["pods"] = _page([*pods])
+        self._pages |= {plural: _page(objects) for plural, objects in others.items()}
         self.timeout = asyncio.timeout
         self.deleted = 0
 
-    async def get(self, path: str, _query: Query = (), **_: object) -> bytes:
-        return self._pages[path.rpartition("/")[2]]
+    async def get(self, path: str, _query: Query = (), _deadline: float = 0, **_: object) -> bytes:
+        return self._pages.get(path.rpartition("/")[2], _page([]))
+
+    async def find(self, *_: object) -> None:
+        """Return no version of an API: none is served."""
 
     async def delete(self, _path: str, _uid: str, _version: str, _deadline: float = 0) -> None:
         self.deleted += 1
@@ -145,6 +159,105 @@ def _getting(path: str, part: str) -> Build:
                 assert (await client.get(target)).status_code == httpx.codes.OK
 
         return lambda: asyncio.run(get())
+
+    return build
+
+
+def _quotas(number: int) -> Scene:
+    scene = Scene(llama()).without("llama-tpu-worker-1-3")  # a pod whose creation is forecast
+    for each in range(number):
+        meta = {"name": f"q{each}", "namespace": NAMESPACE, "uid": f"q{each}"}
+        hard = {"pods": f"{each}"}
+        scene.quotas.append({"metadata": meta, "spec": {"hard": hard}, "status": {"hard": hard}})
+    return scene
+
+
+def _events(number: int) -> Scene:
+    """Return a scene with events of each reason, about one pod."""
+    scene, name = Scene(llama()), "llama-tpu-worker-1-3"
+    scene.changed(name, status={"conditions": [{"type": "Ready", "status": "False"}]})
+    for each in range(number):
+        about = {"kind": "Pod", "name": name, "uid": uid_of(name)}
+        event = {"involvedObject": about, "reason": EVENTS[each % len(EVENTS)]}
+        times = {"lastTimestamp": CREATED, "message": f"Container x failed liveness probe {each}"}
+        meta = {"name": f"e{each}", "namespace": NAMESPACE, "uid": f"e{each}"}
+        scene.events.append({"metadata": meta, **event, **times})
+    return scene
+
+
+def _conditions(number: int) -> Scene:
+    scene = Scene(llama())
+    conditions = [{"type": f"C{each}", "status": "False"} for each in range(number)]
+    scene.cluster["status"] = {"conditions": conditions}
+    for name in scene.pods:
+        scene.changed(name, status={"phase": "Running", "conditions": conditions})
+    return scene
+
+
+def _rayclusters(number: int) -> list[Scene]:
+    scenes = []
+    for each in range(number):
+        scene = _scene("groups", 1)
+        text = json.dumps([scene.cluster, scene.pods, scene.nodes])
+        renamed = json.loads(text.replace("llama", f"llama-{each}").replace("node-", f"n{each}-"))
+        scene.cluster, scene.pods, scene.nodes = renamed
+        scenes.append(scene)
+    return scenes
+
+
+Population = Callable[[int], list[Scene]]
+
+_POPULATIONS: Final[dict[str, Population]] = {
+    "RayClusters": _rayclusters,
+    "groups": lambda number: [_scene("groups", number)],
+    "pods": lambda number: [Scene(a_cluster("llama").group("g", hosts=2, replicas=number))],
+    "events": lambda number: [_events(number)],
+    "conditions": lambda number: [_conditions(number)],
+    "ResourceQuotas": lambda number: [_quotas(number)],
+}
+
+
+def _status(population: Population) -> Build:
+    def build(number: int) -> Call:
+        file = Path(mkdtemp()) / "state.json"
+        items = [item for scene in population(number) for item in _items(scene)]
+        file.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
+
+        def run() -> None:
+            with redirect_stdout(StringIO()), redirect_stderr(StringIO()):
+                assert main(["status", "-A", "-o", "json", "--state", str(file)]) in (0, 1)
+
+        return run
+
+    return build
+
+
+def _items(scene: Scene) -> Iterator[Object]:
+    """Yield the objects of a scene, as in a file."""
+    yield {"apiVersion": "ray.io/v1", "kind": "RayCluster", **scene.cluster}
+    kinds = {"Pod": scene.pods.values(), "Event": scene.events, "Node": scene.nodes}
+    for kind, objects in (kinds | {"ResourceQuota": scene.quotas}).items():
+        for item in objects:
+            yield {"apiVersion": "v1", "kind": kind, **item}
+
+
+def _reading_cluster(population: Population) -> Build:
+    def build(number: int) -> Call:
+        scenes = population(number)
+        others = {
+            "events": [event for scene in scenes for event in scene.events],
+            "nodes": [node for scene in scenes for node in scene.nodes],
+            "resourcequotas": [quota for scene in scenes for quota in scene.quotas],
+        }
+        pods = [pod for scene in scenes for pod in scene.pods.values()]
+        api = cast("Api", Lists([], [scene.cluster for scene in scenes], pods, **others))
+
+        async def read() -> None:
+            objects, _ = await read_cluster(api, "")
+            await read_forecasts(api, "", objects)
+            assert len(objects.pods.all) == len(pods)
+
+        return lambda: asyncio.run(read())
 
     return build
 
