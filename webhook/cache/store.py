@@ -11,13 +11,14 @@ Lists, watches and live reads arrive out of order, and are ordered by version:
   deleted by then.
 
 For all other objects no version is stored: the watch has reached it. Entries ahead and horizons are
-dropped once the watch has reached them.
+dropped once the watch has reached them; without the lowest of many horizons, an object that was
+deleted is stored until the watch delivers its deletion.
 
 See docs/contributing/decisions/0003-list-and-watch.md.
 """
 
 from collections.abc import Callable, Hashable, Iterable
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
 from itertools import count
 from math import inf
 from typing import Final, Generic, Protocol, TypeVar
@@ -31,6 +32,8 @@ V = TypeVar("V")
 _DIGITS: Final = 20
 """Of a resourceVersion: etcd's revisions have 64 bits."""
 _READS_MAX: Final = 4096
+"""Scopes of live reads; users name RayClusters that do not exist."""
+_REPLACED_MAX: Final = 64
 
 
 class Objects(Protocol[V]):
@@ -52,9 +55,11 @@ class Objects(Protocol[V]):
 class _Versions(Generic[S]):
     """Versions that the watch has not reached, by uid or scope. Those that it has reached are
     dropped in the order of versions: a watch may be thousands of events behind as many live reads.
+    Of more than `number_max`, the lowest is dropped.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, number_max: float = inf) -> None:
+        self._number_max = number_max
         self._versions: dict[S, int] = {}
         self._order: list[tuple[int, int, S]] = []
         self._number = count()
@@ -68,6 +73,12 @@ class _Versions(Generic[S]):
     def set(self, key: S, version: int) -> None:
         self._versions[key] = version
         heappush(self._order, (version, next(self._number), key))
+        while len(self._versions) > self._number_max:
+            self._drop_lowest()
+        # Without events, live reads replace the same versions for as long as the watch is silent.
+        if len(self._order) > 2 * len(self._versions) + _REPLACED_MAX:
+            self._order = [(at, next(self._number), key) for key, at in self._versions.items()]
+            heapify(self._order)
 
     def remove(self, key: S) -> None:
         self._versions.pop(key, None)
@@ -76,9 +87,13 @@ class _Versions(Generic[S]):
 
     def drop(self, version: int) -> None:
         while self._order and self._order[0][0] <= version:
-            at, _, key = heappop(self._order)
-            if self._versions.get(key) == at:
-                self.remove(key)
+            self._drop_lowest()
+
+    def _drop_lowest(self) -> None:
+        """Drop the lowest version, or one that was replaced."""
+        at, _, key = heappop(self._order)
+        if self._versions.get(key) == at:
+            self.remove(key)
 
 
 class Store(Generic[T, S, V]):
@@ -106,7 +121,7 @@ class Store(Generic[T, S, V]):
         self._scope = scope
         self._own = own
         self._ahead: _Versions[str] = _Versions()
-        self._horizons: _Versions[S] = _Versions()
+        self._horizons: _Versions[S] = _Versions(_READS_MAX)
         self._read_at: dict[S, float] = {}
         self._listing = 0
         self._listed: set[str] = set()
@@ -154,7 +169,7 @@ class Store(Generic[T, S, V]):
         self._listed = set()
         if version < self.reached:
             self.reached = 0
-            self._ahead, self._horizons = _Versions(), _Versions()
+            self._ahead, self._horizons = _Versions(), _Versions(_READS_MAX)
 
     def item(self, value: T) -> None:
         self._listed.add(value.metadata.uid or "")

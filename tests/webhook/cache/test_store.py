@@ -2,10 +2,12 @@
 
 from operator import itemgetter
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import Struct
 
+from tests.growth.containers import containers
 from webhook.cache.store import Store
 
 
@@ -96,6 +98,17 @@ def test_a_store_that_was_set_back_is_believed() -> None:
     assert store.end() == 1
     store.put(a_pod("c", 9, "group", "new"))
     assert kept == {"a": ("group", "new"), "c": ("group", "new")}
+
+
+@pytest.mark.parametrize("scopes", [1, 1_000_000])
+def test_live_reads_while_the_watch_is_silent_are_bounded(scopes: int) -> None:
+    store = listed(Kept(), at=10)
+    for number in range(20_000):
+        scope = f"scope-{number % scopes}"
+        store.read(scope, [a_pod("uid", number + 11, scope)], number + 11)
+        store.remove("uid")
+    entries = sum(each.entries for each in containers(store).values() if "Store" in each.path)
+    assert entries < 15_000
 
 
 def test_a_list_of_one_namespace_removes_nothing_of_another() -> None:
