@@ -160,13 +160,23 @@ def _with_amounts(params: dict[str, str], resources: Object) -> dict[str, str]:
 def custom_resources(text: str | None) -> dict[str, Decimal] | None:
     """Return the custom resources of a parameter; None if KubeRay cannot parse them."""
     try:
-        value = json.loads((text or "{}").strip("'\"` "), parse_float=Decimal, parse_int=Decimal)
+        value = json.loads((text or "{}").strip("'\"` "), parse_float=_amount, parse_int=_amount)
     except (ValueError, RecursionError):
         return None
     plain = isinstance(value, dict) and all(
         isinstance(amount, Decimal) for amount in value.values()
     )
     return value if plain else None
+
+
+def _amount(number: str) -> Decimal:
+    """Return a number as KubeRay does, which decodes it as float64. Raises ValueError if it is too
+    large: as a whole number, 1e999999999 would have a billion digits.
+    """
+    amount = float(number)
+    if math.isinf(amount):
+        raise ValueError(number[:20])
+    return Decimal(repr(amount))
 
 
 def _as_json(amounts: Mapping[str, Decimal]) -> str:

@@ -19,6 +19,8 @@ _MEBIBYTE: Final = 2**20
 _DIGITS_MAX: Final = 6
 _WITHOUT_UNIT: Final = re.compile(r"([0-9.]+|[0-9.]+[eE][+-]?[0-9]+)[num]?", re.ASCII)
 _PLACEHOLDER: Final = re.compile(r"\$(\{\w+\}|\w+)")
+_REFERENCE_MAX: Final = 1024
+"""Characters of an image that are searched for brackets; references have up to 383."""
 _FILL_IN: Final = re.compile(r"<[^>]*>|\{\{.*?\}\}|\[[^\]]*\]|\{[^}]*\}")
 _SPOT: Final = re.compile(r"\b(spot|preemptible)\b", re.IGNORECASE)
 _STOPS: Final = re.compile(r"\bray\s+stop\b")
@@ -64,7 +66,7 @@ def _advice(image: str) -> str:
     """Return what to write instead of an image that is not a reference."""
     name = image.partition("@")[0]
     path, protocol = name.rpartition("/")[2], image.partition("://")[0]
-    fill_in = _FILL_IN.search(image)
+    fill_in = _FILL_IN.search(image[:_REFERENCE_MAX])
     advice = (
         (fill_in, f"replace {fill_in[0][:30]}" if fill_in else ""),
         ("://" in image, f"remove {protocol[:10]}://"),

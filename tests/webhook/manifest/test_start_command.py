@@ -78,6 +78,15 @@ def test_custom_resources_are_merged_where_kuberay_can_parse_them() -> None:
     assert params(container, rayStartParams=escaped) == (f'{DEFAULTS} --resources="{{\\"A\\": 1}}"')
 
 
+@pytest.mark.parametrize("number", ["1e999999999", "1e" + "9" * 200, "9" * 400, "-1e400"])
+def test_a_number_that_kuberay_cannot_decode_has_no_custom_resources(number: str) -> None:
+    container = {"resources": {"limits": {"google.com/tpu": 4}}}
+    given = {"resources": f"'{{\"A\": {number}}}'"}
+    assert params(container, rayStartParams=given) == f"{DEFAULTS} --resources={given['resources']}"
+    small = {"resources": f"'{{\"A\": 1e-{'9' * 200}}}'"}
+    assert '"A":0,' in params(container, rayStartParams=small)
+
+
 def test_own_words_come_before_ray_start() -> None:
     own = {"command": ["sh", "-c"], "args": ["pip install x && y"]}
     head, worker = start_command(own)

@@ -1,8 +1,11 @@
 """Images that kubelets parse, and those that they do not."""
 
+from functools import partial
+
 import pytest
 
 from tests.harness.ray_objects import a_cluster, a_cron_job, a_job, a_service, findings, found
+from tests.harness.work import RATIO_MAX, seconds
 
 RULE = "image-reference-invalid"
 DIGEST = "sha256:" + "a" * 64
@@ -29,6 +32,15 @@ def test_an_image_that_no_kubelet_parses(image: str, advice: str) -> None:
     (finding,) = findings(a_cluster().group().container(image=image))
     assert finding.rule == RULE
     assert finding.message.endswith(advice)
+
+
+@pytest.mark.parametrize("bracket", ["[", "{", "<", "{{"])
+def test_the_time_for_an_image_of_brackets_is_linear(bracket: str) -> None:
+    half, whole = (
+        seconds(partial(findings, a_cluster().group().container(image=bracket * number)), 2)
+        for number in (8_000, 16_000)
+    )
+    assert whole <= RATIO_MAX * half + 0.05
 
 
 @pytest.mark.parametrize("image", [
