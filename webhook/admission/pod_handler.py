@@ -61,7 +61,7 @@ class RayPod(Struct, frozen=True, gc=False):
     carried: HostIdentity | None = None
     adopted: HostIdentity | None = None
 
-    def wanted(self, request_uid: str, read: Sequence[Read]) -> IdentityRequest:
+    def build_request(self, request_uid: str, read: Sequence[Read]) -> IdentityRequest:
         group, meta = self.group, self.pod.metadata
         return Request(
             self.cluster.name,
@@ -86,7 +86,7 @@ class PodDecision(Struct, frozen=True, gc=False):
     is not reserved. `holder` is that of the reservation; empty if the pod carries its identity.
     """
 
-    known: RayPod
+    ray_pod: RayPod
     identity: HostIdentity
     holder: str
     answer: Answer
@@ -97,7 +97,7 @@ class PodDecision(Struct, frozen=True, gc=False):
         """Return the response, with the identity of a worker for log and audit."""
         if not self.has_identity:
             return self.answer
-        ray_pod, identity = self.known, self.identity
+        ray_pod, identity = self.ray_pod, self.identity
         place = WorkerIdentity(
             ray_pod.cluster.name, ray_pod.key.group, identity.replica, identity.host
         )
@@ -110,7 +110,7 @@ class PodDecision(Struct, frozen=True, gc=False):
 
     @property
     def replica(self) -> Replica:
-        return self.known.replica(self.identity, self.holder, self.policy)
+        return self.ray_pod.replica(self.identity, self.holder, self.policy)
 
 
 class PodHandler:
@@ -161,7 +161,7 @@ class PodHandler:
                 return placed.located
             # A live list did not contain it either, so no later read of this review would.
             case ReadCluster() if read:
-                raise Denied(_unknown(placed))
+                raise Denied(_describe_missing_cluster(placed))
             case _:
                 return placed
 
@@ -190,7 +190,7 @@ class PodHandler:
             if self._standalone and placed.has_identity and not dry_run:
                 self._standalone.carried(ray_pod.key, carried, request_uid)
             return placed
-        identity_request = ray_pod.wanted(request_uid, read)
+        identity_request = ray_pod.build_request(request_uid, read)
         complete = partial(self._complete, ray_pod, large=large)
         if dry_run:
             return self._identities.preview(identity_request, complete)
@@ -229,7 +229,7 @@ class PodHandler:
         key = GroupKey(namespace, cluster.uid, group_name)
         if head:
             return RayPod(pod, cluster, group=HEAD_GROUP, key=key, carried=HEAD_IDENTITY)
-        return _known_worker(pod, labels, cluster, key)
+        return _read_worker(pod, labels, cluster, key)
 
     def _owner(self, pod: Pod, namespace: str) -> RayClusterConfig | None:
         """Return the known RayCluster of a pod, however old its state is."""
@@ -238,21 +238,21 @@ class PodHandler:
         return self._clusters.current(namespace, name, owner.uid, read=True) if owner else None
 
     def _complete(
-        self, known: RayPod, identity: HostIdentity, holder: str = "", *, large: bool
+        self, ray_pod: RayPod, identity: HostIdentity, holder: str = "", *, large: bool
     ) -> PodDecision:
         """Return the decision for a pod with an identity. Raises Denied if its replica cannot
         work.
         """
         policy = self.policy
         if large:
-            require_few_containers(known.pod.spec, known.group.group_name)
-            pod_answer = answer(known.replica(identity, holder, policy), identity.host)
+            require_few_containers(ray_pod.pod.spec, ray_pod.group.group_name)
+            pod_answer = answer(ray_pod.replica(identity, holder, policy), identity.host)
         else:
-            pod, cluster, group = known.pod, known.cluster, known.group
+            pod, cluster, group = ray_pod.pod, ray_pod.cluster, ray_pod.group
             pod_answer = self.patches.answer(
                 pod, identity, cluster, group=group, policy=policy, holder=holder
             )
-        return PodDecision(known, identity, holder=holder, answer=pod_answer, policy=policy)
+        return PodDecision(ray_pod, identity, holder=holder, answer=pod_answer, policy=policy)
 
 
 def _read_deleted_identity(request: AdmissionRequest[Pod]) -> tuple[GroupKey, HostIdentity] | None:
@@ -272,15 +272,15 @@ def _read_deleted_identity(request: AdmissionRequest[Pod]) -> tuple[GroupKey, Ho
     return None
 
 
-def _known_worker(pod: Pod, labels: Strings, cluster: RayClusterConfig, key: GroupKey) -> RayPod:
+def _read_worker(pod: Pod, labels: Strings, cluster: RayClusterConfig, key: GroupKey) -> RayPod:
     """Return a worker of a RayCluster. Raises Denied."""
     group = cluster.groups.get(key.group)
     if group is None:
         _require_label_values(labels)
-        raise Denied(_no_group(key.group, cluster))
+        raise Denied(_describe_missing_group(key.group, cluster))
     # An explicit 0 bypasses the default of the CRD, which has no minimum.
     if not 0 < group.num_of_hosts <= MAX_HOSTS:
-        raise Denied(_bad_hosts(group))
+        raise Denied(_describe_invalid_hosts(group))
     # Before the legacy label: KubeRay reads these back, so they may not be changed.
     carried = read_identity_labels(labels, group.num_of_hosts)
     if carried is not None:
@@ -290,9 +290,9 @@ def _known_worker(pod: Pod, labels: Strings, cluster: RayClusterConfig, key: Gro
     return RayPod(pod, cluster, group=group, key=key, carried=None, adopted=adopted)
 
 
-def _unknown(wanted: ReadCluster) -> Cause:
+def _describe_missing_cluster(read: ReadCluster) -> Cause:
     message = (
-        f"{wanted.reason}: it was deleted or recreated, or is not there yet; KubeRay tries again"
+        f"{read.reason}: it was deleted or recreated, or was created just now; KubeRay tries again"
     )
     return Cause(NOT_FOUND, message, f"metadata.labels[{names.LABEL_CLUSTER}]")
 
@@ -353,7 +353,7 @@ def _require_label_values(labels: Strings) -> None:
         raise Denied(*causes)
 
 
-def _no_group(group: str, cluster: RayClusterConfig) -> Cause:
+def _describe_missing_group(group: str, cluster: RayClusterConfig) -> Cause:
     group_names = list(cluster.groups)
     ellipsis = ["…"] if len(group_names) > _SHOWN_GROUPS else []
     group_list = ", ".join([*group_names[:_SHOWN_GROUPS], *ellipsis]) or "none"
@@ -363,7 +363,7 @@ def _no_group(group: str, cluster: RayClusterConfig) -> Cause:
     return Cause(NOT_FOUND, message, f"metadata.labels[{names.LABEL_GROUP}]")
 
 
-def _bad_hosts(group: WorkerGroup) -> Cause:
+def _describe_invalid_hosts(group: WorkerGroup) -> Cause:
     message = (
         f"worker group {group.group_name} has numOfHosts {group.num_of_hosts}: set it to a number "
         f"from 1 to {MAX_HOSTS}"

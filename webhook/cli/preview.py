@@ -235,7 +235,7 @@ def _start_commands(cluster: Sharded) -> str:
 def _many(results: list[_Result]) -> bool:
     """Return whether the pods belong to more than one replica."""
     placed = [result.placed for result in results if result.placed and result.placed.has_identity]
-    return len({(decision.known.key, decision.identity.replica) for decision in placed}) > 1
+    return len({(decision.ray_pod.key, decision.identity.replica) for decision in placed}) > 1
 
 
 async def _results(
