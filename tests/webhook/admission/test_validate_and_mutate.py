@@ -8,6 +8,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests.builders import NAMESPACE, Object, Webhook, manifest, uid_of
+from tests.harness.ray_objects import a_cluster
 from webhook.api import names
 from webhook.manifest.kuberay_pods import expand
 from webhook.manifest.views import as_cluster
@@ -117,27 +118,11 @@ def ray_clusters(draw: st.DrawFn) -> Object:
     if not draw(st.integers(0, 3)):
         annotations = annotations | draw(ANNOTATIONS)
     template = {"metadata": {"annotations": annotations, "labels": draw(LABELS)}, "spec": spec}
-    replicas = draw(st.sampled_from([1, 2]))
-    group = {
-        "groupName": draw(GROUPS),
-        "numOfHosts": hosts,
-        "replicas": replicas,
-        "minReplicas": 0,
-        "maxReplicas": draw(st.sampled_from([2, 1000])),
-        "rayStartParams": {},
-        "template": template,
-    }
-    name = draw(CLUSTERS)
-    head = draw(containers({}))
-    return {
-        "apiVersion": "ray.io/v1",
-        "kind": "RayCluster",
-        "metadata": {"name": name, "namespace": NAMESPACE, "uid": uid_of(name)},
-        "spec": {
-            "headGroupSpec": {"rayStartParams": {}, "template": {"spec": head}},
-            "workerGroupSpecs": [group],
-        },
-    }
+    name, most = draw(CLUSTERS), draw(st.sampled_from([2, 1000]))
+    cluster = a_cluster(name).head(template={"spec": draw(containers({}))})
+    scale = {"replicas": draw(st.sampled_from([1, 2])), "maxReplicas": most}
+    cluster.group(draw(GROUPS), hosts=hosts, template=template, **scale)
+    return cluster.meta(namespace=NAMESPACE, uid=uid_of(name)).build()
 
 
 def refused(cluster: Object, *, indexed: bool) -> list[str]:
@@ -149,33 +134,9 @@ def refused(cluster: Object, *, indexed: bool) -> list[str]:
 
 def a_single_host_of_a_multi_slice_job(group: str) -> Object:
     """Return a RayCluster whose single hosts have host names, as slices of one job."""
-    tpu = {"google.com/tpu": "8"}
-    container = {
-        "name": "ray",
-        "image": "rayproject/ray:2.55.1",
-        "resources": {"limits": tpu, "requests": tpu},
-        "env": [{"name": names.MEGASCALE_NUM_SLICES, "value": "2"}],
-    }
-    selector = {names.NODE_TPU_ACCELERATOR: "tpu-v6e-slice", names.NODE_TPU_TOPOLOGY: "2x4"}
-    template = {"spec": {"containers": [container], "nodeSelector": selector}}
-    head = {
-        "rayStartParams": {},
-        "template": {"spec": {"containers": [{"name": "ray", "image": "rayproject/ray:2.55.1"}]}},
-    }
-    workers = {
-        "groupName": group,
-        "numOfHosts": 1,
-        "replicas": 2,
-        "maxReplicas": 2,
-        "rayStartParams": {},
-        "template": template,
-    }
-    return {
-        "apiVersion": "ray.io/v1",
-        "kind": "RayCluster",
-        "metadata": {"name": "c", "namespace": NAMESPACE, "uid": uid_of("c")},
-        "spec": {"headGroupSpec": head, "workerGroupSpecs": [workers]},
-    }
+    cluster = a_cluster("c").group(group, replicas=2, maxReplicas=2).tpu("2x4", 8)
+    cluster.env(names.MEGASCALE_NUM_SLICES, "2")
+    return cluster.meta(namespace=NAMESPACE, uid=uid_of("c")).build()
 
 
 @pytest.mark.parametrize(
