@@ -235,7 +235,7 @@ def _problem(found_problem: Problem, now: float, more: str) -> Iterator[Renderab
     yield listing([(mark(found_problem.level), message), ("", Text(f"{found_problem.remedy}:"))])
     yield _command(found_problem.command)
     if found_problem.change is not None:
-        yield listing([("", Text(f"this {found_problem.change.does}:"))])
+        yield listing([(" ", Text(f"this {found_problem.change.does}:"))])
         yield _command(found_problem.change.command)
 
 

@@ -278,7 +278,7 @@ def hosts_changed(expected: Expected) -> Iterator[Symptom]:
     says, command = f"was created with another numOfHosts than {count}", ""
     remedy = f"delete it, so that it is recreated with {format_count(count, 'host')}"
     if extra:
-        description = f"it has {hosts(extra)}"
+        description = f"it also has {hosts(extra)}"
     else:
         first = declared[0]
         description = f"{first.pod.name} has {first.name}={shorten(first.shown)}"

@@ -393,8 +393,8 @@ def _import_path(field: Field) -> Iterator[Fault]:
     broken = ":" in module or module.startswith(".") or any(map(str.isspace, path)) or "/" in path
     if not module or not name or broken:
         yield Fault(field, f"{shorten(path, 40)!r}: write module:name, such as app.main:deployment")
-    elif module.endswith(".py") and ":" in path:
-        advice = f"write {module.removesuffix('.py')}:{name}"[:60]
+    elif (file := path.partition(":")[0]).endswith(".py"):
+        advice = f"write {file.removesuffix('.py')}:{name if ':' in path else 'app'}"[:60]
         yield Fault(field, f"a module, and not a file: {advice}", doubtful=True)
 
 

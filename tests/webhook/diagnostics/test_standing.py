@@ -293,7 +293,7 @@ def test_pods_that_have_lost_the_label_of_their_group_are_distinguished() -> Non
 
 @pytest.mark.parametrize(
     ("hosts", "what"),
-    [(8, "has TPU_WORKER_HOSTNAMES=tpu-0-0."), (2, "it has hosts 2-3")],
+    [(8, "has TPU_WORKER_HOSTNAMES=tpu-0-0."), (2, "it also has hosts 2-3")],
     ids=["grew", "shrank"],
 )
 def test_replicas_of_a_group_whose_number_of_hosts_changed_are_found(hosts: int, what: str) -> None:

@@ -85,6 +85,7 @@ REFUSED = (
 WARNED = (
     (f"http_options: {{}}\nhttp_options: {{}}\n{of('')}", UNREADABLE, CONFIG),
     ("applications: [{import_path: 'fruit.py:app'}]", APPLICATION, IMPORT),
+    ("applications: [{import_path: fruit.py}]", APPLICATION, IMPORT),
     (TWO.format("name: a", "name: b"), APPLICATION, f"{APPS}[1].route_prefix"),
     (of("  import_pth: a:b"), KEY, f"{FIRST}.import_pth"),
     (f"http_option: {{}}\n{of('')}", KEY, f"{CONFIG}.http_option"),
