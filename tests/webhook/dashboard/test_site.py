@@ -218,6 +218,16 @@ async def test_a_problem_of_the_installation_counts_where_everything_is_seen() -
         assert part.by_id("beside")[0].every("li", "problem") == []
 
 
+async def test_an_owner_without_a_raycluster_is_shown_with_its_namespace() -> None:
+    async with visited(Setup(samples()["cluster-not-created"].scene().observed())) as client:
+        for address in ("/", "/?namespace=team"):
+            page = parsed((await client.get(address)).text)
+            (problem,) = page.by_id("beside")[0].every("li", "problem")
+            assert "team: RayJob nightly has no RayCluster" in problem.text
+        part = parsed((await client.get("/?namespace=other")).text)
+        assert part.by_id("beside")[0].every("li", "problem") == []
+
+
 async def test_pages_and_json_are_compressed_and_the_stream_of_changes_is_not() -> None:
     setup = a_setup()
     async with visited(setup) as client:
