@@ -4,8 +4,8 @@ while it does not answer, other Ray pods are not, and each command of Helm works
 
 import json
 import shutil
-from collections.abc import Iterator, Mapping
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from threading import Event, Thread
 
@@ -102,6 +102,24 @@ def exists(plane: ControlPlane, kind: Resource, namespace: str | None = None) ->
     return plane.api.ok(kind.path(namespace, "ray-webhook"))
 
 
+@contextmanager
+def repeated(look: Callable[[], object]) -> Iterator[None]:
+    """Call a function again and again, until the end of the block."""
+    ended = Event()
+
+    def watch() -> None:
+        while not ended.is_set():
+            look()
+
+    watching = Thread(target=watch)
+    watching.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        watching.join()
+
+
 def image(plane: ControlPlane) -> str:
     """Return the image of the process that answers reviews."""
     deployment = plane.api.get(DEPLOYMENTS, "ray-webhook", NAMESPACE)
@@ -188,19 +206,9 @@ def test_an_upgrade_from_the_release_before_keeps_values_takes_new_defaults_and_
     assert not plane.api.ok(POLICY)
     with Deployed(plane):
         until(lambda: not refused(plane, team), "the API server trusts the webhook")
-        refusals, ended = list[bool](), Event()
-
-        def watch() -> None:
-            while not ended.is_set():
-                refusals.append(refused(plane, team))
-
-        watching = Thread(target=watch)
-        watching.start()
-        try:
+        refusals: list[bool] = []
+        with repeated(lambda: refusals.append(refused(plane, team))):
             run(plane, "upgrade", "ray-webhook", str(CHART), "--reset-then-reuse-values")
-        finally:
-            ended.set()
-            watching.join()
         assert refusals
         assert not any(refusals)
         assert closed(plane) == CLOSED
@@ -222,22 +230,15 @@ def test_an_uninstall_removes_the_configurations_before_the_webhook(
         if running:
             stack.enter_context(Deployed(plane))
         until(lambda: refused(plane, team) != running, "the API server has taken the entries in")
-        left, ended = list[str](), Event()
+        left: list[str] = []
 
-        def watch() -> None:
-            while not ended.is_set():
-                gone = not exists(plane, DEPLOYMENTS, NAMESPACE)
-                for kind in (MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS):
-                    if gone and exists(plane, kind):
-                        left.append(kind.plural)
+        def look() -> None:
+            if not exists(plane, DEPLOYMENTS, NAMESPACE):
+                kinds = (MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS)
+                left.extend(kind.plural for kind in kinds if exists(plane, kind))
 
-        watching = Thread(target=watch)
-        watching.start()
-        try:
+        with repeated(look):
             run(plane, "uninstall", "ray-webhook", program=program)
-        finally:
-            ended.set()
-            watching.join()
     assert left == []
     assert not exists(plane, MUTATING_WEBHOOKS)
     assert not exists(plane, VALIDATING_WEBHOOKS)

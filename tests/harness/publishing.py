@@ -79,13 +79,6 @@ def a_cluster(
     """Return a RayCluster with two replicas of four hosts that asks for a gang, unless the
     granularity is empty.
     """
-    group = {
-        "groupName": "tpu",
-        "numOfHosts": 4,
-        "replicas": 2,
-        "minReplicas": 0,
-        "maxReplicas": 100,
-    }
     annotations = {names.ANNOTATION_SCHEDULING_GROUP: granularity} if granularity else {}
     meta = {
         "name": name,
@@ -93,7 +86,11 @@ def a_cluster(
         "uid": f"uid-of-{name}",
         "annotations": annotations,
     }
-    return {"kind": "RayCluster", "metadata": meta, "spec": {"workerGroupSpecs": [group], **spec}}
+    return {
+        "kind": "RayCluster",
+        "metadata": meta,
+        "spec": {"workerGroupSpecs": groups_of(2), **spec},
+    }
 
 
 def groups_of(replicas: int, hosts: int = 4, priority: str = "") -> list[Object]:
