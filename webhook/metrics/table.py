@@ -167,7 +167,7 @@ PODS_WITHOUT_IDENTITY = _gauge(
 )
 PROBLEMS = _gauge(
     "problems",
-    "Problems by diagnosis; those of the installation have no RayCluster.",
+    "Problems by diagnosis; those of the installation, or of an owner alone, have no RayCluster.",
     (*_CLUSTER, "diagnosis"),
 )
 EVENTS = _counter("events", "Events written on RayClusters, by reason.", ("reason",))
