@@ -66,29 +66,32 @@ def write_holdings(holdings: Holdings) -> dict[str, bytes]:
 
 
 def advance(
-    held: Holdings | None, names: Sequence[str], now: datetime, published: timedelta = timedelta()
+    holdings: Holdings | None,
+    names: Sequence[str],
+    now: datetime,
+    published: timedelta = timedelta(),
 ) -> Holdings:
     """Return the desired contents of the Secret at `now`: the same value if nothing is due, else
     the next step.
 
-    `published` is the time since when this process has observed the bundle of `held` in the
+    `published` is the time since when this process has observed the bundle of `holdings` in the
     configurations, not a time in certificates, which are from another clock.
     """
-    if held is None or _unusable(held.authority.certificate, now):
+    if holdings is None or _unusable(holdings.authority.certificate, now):
         authority = issue_authority(names[0], AUTHORITY_DAYS, now)
         # Other processes may still serve a leaf of the previous authority.
-        previous = held.previous if held and not _unusable(held.previous, now) else b""
+        previous = holdings.previous if holdings and not _unusable(holdings.previous, now) else b""
         return Holdings(authority, _leaf(authority, names, now), previous)
-    if read_validity(held.authority.certificate).worn(now):
-        return held._replace(
+    if read_validity(holdings.authority.certificate).worn(now):
+        return holdings._replace(
             authority=issue_authority(names[0], AUTHORITY_DAYS, now),
-            previous=held.authority.certificate,
+            previous=holdings.authority.certificate,
         )
-    if _server_due(held, names, now, published):
-        return held._replace(server=_leaf(held.authority, names, now))
-    if held.previous and _unusable(held.previous, now):
-        return held._replace(previous=b"")
-    return held
+    if _server_due(holdings, names, now, published):
+        return holdings._replace(server=_leaf(holdings.authority, names, now))
+    if holdings.previous and _unusable(holdings.previous, now):
+        return holdings._replace(previous=b"")
+    return holdings
 
 
 def _leaf(authority: Pair, names: Sequence[str], now: datetime) -> Pair:
@@ -101,13 +104,17 @@ def _leaf(authority: Pair, names: Sequence[str], now: datetime) -> Pair:
         ) from None
 
 
-def _server_due(held: Holdings, names: Sequence[str], now: datetime, published: timedelta) -> bool:
+def _server_due(
+    holdings: Holdings, names: Sequence[str], now: datetime, published: timedelta
+) -> bool:
     """Return whether to issue a leaf now; an unusable leaf is replaced without a new authority."""
-    if _unusable(held.server.certificate, now) or _names(held.server.certificate) != set(names):
+    if _unusable(holdings.server.certificate, now) or _names(holdings.server.certificate) != set(
+        names
+    ):
         return True
     # An authority that has signed before is in every bundle already.
-    trusted = published >= PUBLISHED_FIRST or _has_signed(held.authority, held.server)
-    return trusted and read_validity(held.server.certificate).worn(now)
+    trusted = published >= PUBLISHED_FIRST or _has_signed(holdings.authority, holdings.server)
+    return trusted and read_validity(holdings.server.certificate).worn(now)
 
 
 def _has_signed(authority: Pair, server: Pair) -> bool:

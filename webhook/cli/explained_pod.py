@@ -18,8 +18,8 @@ from webhook.diagnostics.messages import duration
 from webhook.explain.pod_explanation import (
     HAS,
     MISSING,
-    Account,
-    Given,
+    ExplainedEdit,
+    PodExplanation,
     describe_pod,
     identity_labels,
 )
@@ -69,19 +69,19 @@ def _about(pod: LivePod, cluster: AssignedCluster | None, now: float) -> Iterato
     yield listing((mark(remark.level), Text(remark.text)) for remark in account.remarks)
 
 
-def _table(account: Account) -> Table:
+def _table(account: PodExplanation) -> Table:
     table = grid("whole", "whole", "folds", "folds")
     for explained_edit in account.given:
-        level = _LEVELS.get(explained_edit.held, "warning")
+        level = _LEVELS.get(explained_edit.state, "warning")
         why = Text(f"# {explained_edit.why}", style=style("dim"))
         table.add_row(" ", mark(level), Text(_describe_edit(explained_edit)), why)
     return table
 
 
-def _describe_edit(given: Given) -> str:
+def _describe_edit(given: ExplainedEdit) -> str:
     where = f" in {', '.join(given.containers)}" if given.containers else ""
     assignment = f"{given.what}={_short(given.expected)}{where}"
-    if given.held == HAS:
+    if given.state == HAS:
         return assignment
     actual = "does not have it" if given.actual is None else f"has {_short(given.actual)}"
     return f"{assignment}: the pod {actual}"

@@ -105,9 +105,9 @@ def _alike(text: str) -> list[str]:
     return get_close_matches(text[:63], names.RAY_KINDS, n=1)
 
 
-def text_in(held: dict[str, Any], key: str) -> str:
+def text_in(document: dict[str, Any], key: str) -> str:
     """Return the value of a key, empty if it is not a string."""
-    value = held.get(key)
+    value = document.get(key)
     return value if isinstance(value, str) else ""
 
 

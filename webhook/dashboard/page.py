@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from webhook.dashboard.listing import Listing, Shown, format_message
 from webhook.dashboard.live_updates import LiveRenderer
-from webhook.dashboard.panels import Panels, PodStory
+from webhook.dashboard.panels import Panels, PodDetails
 from webhook.dashboard.query import Query, query_of
 from webhook.dashboard.rendered import HtmlDrawer
 from webhook.dashboard.session import Session
@@ -32,8 +32,8 @@ class DashboardSite:
     @property
     def schemas(self) -> dict[str, Any]:
         """JSON Schemas of `StatusReport` and `Pod`, and of the types that these refer to."""
-        schemas_by_name = build_schemas((StatusReport, PodStory), "#/components/schemas/{name}")
-        pod = schemas_by_name.pop(PodStory.__name__)
+        schemas_by_name = build_schemas((StatusReport, PodDetails), "#/components/schemas/{name}")
+        pod = schemas_by_name.pop(PodDetails.__name__)
         return {**schemas_by_name, "Pod": pod | {"title": "Pod"}}
 
     def sign_in(self, wrong: str) -> str:

@@ -15,7 +15,12 @@ from webhook.diagnostics.diagnosis import Problem
 from webhook.diagnostics.document import convert_to_json
 from webhook.diagnostics.examination import DIAGNOSES
 from webhook.diagnostics.messages import describe
-from webhook.explain.pod_explanation import Account, account_due, describe_pod, identity_labels
+from webhook.explain.pod_explanation import (
+    PodExplanation,
+    describe_pod,
+    explain_missing_host,
+    identity_labels,
+)
 from webhook.objects.live_objects import LiveEvent, LivePod
 from webhook.objects.object_cache import owner_of
 
@@ -29,7 +34,7 @@ https://docs.ray.io/en/latest/ray-observability/getting-started.html
 """
 
 
-class PodStory(msgspec.Struct, frozen=True, omit_defaults=True):
+class PodDetails(msgspec.Struct, frozen=True, omit_defaults=True):
     """The explanation of a pod. Without `account`, the pod is no head and has no identity."""
 
     namespace: str
@@ -37,7 +42,7 @@ class PodStory(msgspec.Struct, frozen=True, omit_defaults=True):
     phase: str
     what: str
     labels: dict[str, str]
-    account: Account | None = None
+    account: PodExplanation | None = None
     problems: tuple[Problem, ...] = ()
 
 
@@ -52,19 +57,19 @@ class Panels:
         pod = self._live.examiner.pod(namespace, name)
         if pod is None:
             return self._absent(f"{namespace}/{name}", part=part)
-        story, examiner = self._story(pod), self._live.examiner
-        account = story.account
+        details, examiner = self._details(pod), self._live.examiner
+        account = details.account
         cluster = examiner.clusters.get(owner_of(pod))
         return self._panel(
             f"{namespace}/{name}",
             part=part,
-            lines=[f"{story.phase}: {story.what}", *_list_remarks(account)],
+            lines=[f"{details.phase}: {details.what}", *_list_remarks(account)],
             created=pod.created,
             properties=_properties(pod, cluster),
             commands=_commands(pod, cluster),
             events=_events(pod, examiner.object_cache.events.of(f"{namespace}/{name}")),
-            labels=story.labels.items(),
-            listed_problems=story.problems,
+            labels=details.labels.items(),
+            listed_problems=details.problems,
             heading="What it was given, and why",
             given=account.given if account else (),
         )
@@ -89,7 +94,7 @@ class Panels:
             for problem in cluster.problems
             if (problem.group, problem.replica) == (group, replica) and host in problem.hosts
         ]
-        account = account_due(assigned, group, replica, host)
+        account = explain_missing_host(assigned, group, replica, host)
         return self._panel(
             title,
             part=part,
@@ -116,9 +121,9 @@ class Panels:
 
     def pod_json(self, namespace: str, name: str) -> bytes | None:
         pod = self._live.examiner.pod(namespace, name)
-        return None if pod is None else msgspec.json.encode(convert_to_json(self._story(pod)))
+        return None if pod is None else msgspec.json.encode(convert_to_json(self._details(pod)))
 
-    def _story(self, pod: LivePod) -> PodStory:
+    def _details(self, pod: LivePod) -> PodDetails:
         uid, examiner = owner_of(pod), self._live.examiner
         description, account = describe_pod(examiner.assigned(uid, self._live.clock()), pod)
         cluster = examiner.clusters.get(uid)
@@ -126,7 +131,7 @@ class Panels:
             problem for problem in (cluster.problems if cluster else ()) if pod.name in problem.pods
         )
         labels, namespace = dict(identity_labels(pod)), pod.metadata.namespace or ""
-        return PodStory(
+        return PodDetails(
             namespace,
             pod.name,
             phase=_phase(pod),
@@ -153,7 +158,7 @@ class Panels:
         return self._drawer.page("alone", title=title, content=Markup(html))  # noqa: S704 - our template
 
 
-def _list_remarks(account: Account | None) -> list[str]:
+def _list_remarks(account: PodExplanation | None) -> list[str]:
     return [remark.text for remark in account.remarks] if account else []
 
 

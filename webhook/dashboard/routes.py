@@ -153,10 +153,10 @@ def _add_data(private: APIRouter, site: DashboardSite, app: FastAPI) -> None:
     @private.get("/api/v1/pods/{namespace}/{name}", responses=_json("Pod"), response_class=Response)
     async def pod_json(namespace: str, name: str) -> Response:
         """Return the properties of a pod, its values with reasons, and whether it has them."""
-        story_json = site.panels.pod_json(namespace, name)
-        if story_json is None:
+        details_json = site.panels.pod_json(namespace, name)
+        if details_json is None:
             raise HTTPException(404, "there is no such pod of Ray")
-        return Response(story_json, media_type="application/json")
+        return Response(details_json, media_type="application/json")
 
     @private.get("/openapi.json", include_in_schema=False)
     async def description() -> dict[str, Any]:

@@ -32,7 +32,7 @@ class AssignedReplica(Struct):
     pods: dict[int, list[LivePod]]
 
     @property
-    def everyone(self) -> list[LivePod]:
+    def every_pod(self) -> list[LivePod]:
         """All pods, ordered by host."""
         return [pod for host in sorted(self.pods) for pod in self.pods[host]]
 
@@ -44,7 +44,7 @@ class AssignedReplica(Struct):
     @property
     def newest(self) -> float | None:
         """Creation time of the newest pod."""
-        return newest(self.everyone)
+        return newest(self.every_pod)
 
     @property
     def called(self) -> str:
@@ -111,7 +111,7 @@ class AssignedGroup(Struct, dict=True):
     def pods(self) -> Iterator[LivePod]:
         """All live pods of the group."""
         for replica in self.replicas:
-            yield from replica.everyone
+            yield from replica.every_pod
         yield from (unidentified_pod.pod for unidentified_pod in self.without_identity)
 
 
@@ -126,7 +126,7 @@ class AssignedCluster(Struct):
     now: float
     heads: list[LivePod] = []
     groups: list[AssignedGroup] = []
-    strays: list[LivePod] = []
+    without_group: list[LivePod] = []
     terminating: list[LivePod] = []
     slices: int | None = None
     """The number of slices of its job over several TPU slices, once counted."""
@@ -192,7 +192,7 @@ def assign(live: LiveCluster, objects: ObjectCache, now: float) -> AssignedClust
         elif is_head(pod):
             cluster.heads.append(pod)
         elif group is None:
-            cluster.strays.append(pod)
+            cluster.without_group.append(pod)
         elif identity is None:
             group.without_identity.append(WithoutIdentity(pod, why))
         else:

@@ -285,8 +285,8 @@ def end_fault(
     message = f"{cause}{f', at its memory limit of {limit}' if limit else ''}"
     if repeats:
         message += f", after {format_count(status.restart_count, 'restart')}"
-    if end.said:
-        message += f": {end.said}"
+    if end.last_line:
+        message += f": {end.last_line}"
     namespace, pod_name = pod.metadata.namespace or "", pod.name
     log = f"kubectl logs -n {namespace} {pod_name} -c {name}{' -p' if repeats else ''}"
     if name == names.WAIT_FOR_HEAD:

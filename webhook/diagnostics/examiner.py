@@ -104,7 +104,7 @@ class Examiner:
         def find(replica: AssignedReplica) -> ReplicaProblems:
             """Memoize `find_again`, most of an examination."""
             key, node = (replica.group.name, replica.index, replica.name), cluster.objects.nodes.one
-            pods = replica.everyone
+            pods = replica.every_pod
             reasons: tuple[object, ...] = (*pods, *(node(pod.spec.node_name or "") for pod in pods))
             old_reasons, problems = memory.get(key, ((), None))
             if problems is None or not _identical(old_reasons, reasons):

@@ -60,9 +60,9 @@ def is_other_ray_webhook(webhook: Webhook) -> bool:
     """Return whether another program's webhook mutates pods selected by a KubeRay or Ray label,
     or is Google's.
     """
-    if webhook.name.endswith(OURS) or not webhook.asked("", "pods", "CREATE"):
+    if webhook.name.endswith(OURS) or not webhook.covers("", "pods", "CREATE"):
         return False
-    required_labels = webhook.object_selector.wanted
+    required_labels = webhook.object_selector.required
     return (
         _is_previous(webhook)
         or _KUBERAY in required_labels.get(_NAME, ())

@@ -136,7 +136,7 @@ def _all_parties(cluster: AssignedCluster) -> Iterator[PodSet]:
     yield PodSet(cluster, "the head", cluster.heads)
     for group in cluster.groups:
         for replica in group.replicas:
-            yield PodSet(cluster, f"replica {replica.index}", replica.everyone, replica)
+            yield PodSet(cluster, f"replica {replica.index}", replica.every_pod, replica)
         pods = [unidentified_pod.pod for unidentified_pod in group.without_identity]
         yield PodSet(cluster, f"group {group.name}", pods)
 

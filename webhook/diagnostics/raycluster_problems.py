@@ -276,7 +276,7 @@ def pod_without_group(cluster: AssignedCluster) -> Iterator[Symptom]:
     """
     if cluster.cluster_config.unread_bytes:
         return
-    group_of = {pod.name: pod.labels.get(names.LABEL_GROUP, "") for pod in cluster.strays}
+    group_of = {pod.name: pod.labels.get(names.LABEL_GROUP, "") for pod in cluster.without_group}
     pods = tuple(sorted(name for name, group in group_of.items() if group))
     unlabelled = tuple(sorted(name for name, group in group_of.items() if not group))
     groups = sorted(set(group_of.values()) - {""})

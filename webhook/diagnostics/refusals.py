@@ -76,8 +76,8 @@ def _remaining(cluster: AssignedCluster) -> frozenset[str | None]:
         pod.metadata.uid
         for group in cluster.groups
         for replica in group.replicas
-        if not replica.missing and all(is_ready(pod) for pod in replica.everyone)
-        for pod in replica.everyone
+        if not replica.missing and all(is_ready(pod) for pod in replica.every_pod)
+        for pod in replica.every_pod
     )
     old = (
         pod.metadata.uid

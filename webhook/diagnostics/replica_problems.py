@@ -158,7 +158,7 @@ def replica_beyond_desired(group: AssignedGroup) -> Iterator[Symptom]:
         f"{pluralize(group.desired, 'is', 'are')} desired",
         f"if the autoscaler does not delete replicas, delete {which}",
         begin=Begin(None, latest((newest(group.pods), group.cluster.live.metadata.edited))),
-        pods=tuple(pod.name for replica in order[-surplus:] for pod in replica.everyone),
+        pods=tuple(pod.name for replica in order[-surplus:] for pod in replica.every_pod),
     )
 
 
@@ -237,7 +237,7 @@ def replica_split(expected: Expected) -> Iterator[Symptom]:
     cluster = replica.group.cluster
     if not cluster.objects.nodes.known or replica.group.spec.num_of_hosts < 2:  # noqa: PLR2004
         return
-    placed = [pod for pod in replica.everyone if pod.spec.node_name]
+    placed = [pod for pod in replica.every_pod if pod.spec.node_name]
     key = expected.topology_key if len(placed) > 1 else ""
     domains: dict[str, list[LivePod]] = {}
     for pod in placed if key else ():
@@ -256,7 +256,7 @@ def replica_split(expected: Expected) -> Iterator[Symptom]:
             else "delete the pods, so that they are scheduled to one domain",
             show("raycluster", cluster.namespace, cluster.name) if mixed else "",
             Begin(newest(placed)),
-            pods=tuple(pod.name for pod in replica.everyone),
+            pods=tuple(pod.name for pod in replica.every_pod),
             deletes=not mixed,
         )
 
@@ -294,7 +294,7 @@ def hosts_changed(expected: Expected) -> Iterator[Symptom]:
         remedy,
         command,
         Begin(None, latest((cluster.live.metadata.edited, replica.newest))),
-        pods=tuple(pod.name for pod in replica.everyone),
+        pods=tuple(pod.name for pod in replica.every_pod),
         deletes=not command,
     )
 
@@ -304,7 +304,7 @@ def _is_newer_than_spec(replica: AssignedReplica) -> bool:
     so that recreated pods would get the same values.
     """
     edited = replica.group.cluster.live.metadata.edited
-    created = [pod.created for pod in replica.everyone]
+    created = [pod.created for pod in replica.every_pod]
     return edited is not None and all(time is not None and time > edited for time in created)
 
 
@@ -341,8 +341,8 @@ def slice_left_out(group: AssignedGroup) -> Iterator[Symptom]:
         yield Symptom(
             f"replica {replica.called} {description}: the other slices wait for it forever",
             f"{first}delete this replica, so that it is recreated with the lowest free id",
-            show("pod", group.cluster.namespace, replica.everyone[0].name) if wrong else "",
-            pods=tuple(pod.name for pod in replica.everyone),
+            show("pod", group.cluster.namespace, replica.every_pod[0].name) if wrong else "",
+            pods=tuple(pod.name for pod in replica.every_pod),
             replica=replica.index,
             deletes=True,
         )
@@ -365,13 +365,13 @@ def _numbers_of_slices(replica: AssignedReplica) -> list[str] | None:
     """
     variables = [
         variable
-        for pod in replica.everyone
+        for pod in replica.every_pod
         for container in (*(pod.spec.containers or ()), *(pod.spec.init_containers or ()))
         for variable in container.env or ()
         if variable.name == names.MEGASCALE_NUM_SLICES
         and (variable.value or variable.value_from is not None)
     ]
-    if not variables or not asks_for_tpu(replica.everyone[0]):
+    if not variables or not asks_for_tpu(replica.every_pod[0]):
         return None
     return [variable.value for variable in variables if variable.value]
 
@@ -462,7 +462,7 @@ def host_restarted(expected: Expected) -> Iterator[Symptom]:
     https://docs.jax.dev/en/latest/multi_process.html
     """
     replica = expected.replica
-    pods = replica.everyone
+    pods = replica.every_pod
     if len(pods) <= 1 or any(pod.unread_bytes for pod in pods):
         return
     statuses = {pod.name: pod.ray_status or ContainerStatus() for pod in pods}
@@ -470,7 +470,7 @@ def host_restarted(expected: Expected) -> Iterator[Symptom]:
     newest_ = newest(pods) or 0.0
     restarted_statuses = {
         pod.name: status
-        for pod in replica.everyone
+        for pod in replica.every_pod
         if (status := statuses[pod.name]).restart_count > least
         and (_last_end(status) or newest_) >= newest_
     }

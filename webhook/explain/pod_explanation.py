@@ -29,18 +29,18 @@ from webhook.mutation.edit import (
     SetPreStop,
     Warn,
 )
-from webhook.mutation.pipeline import HEAD_ASKED
+from webhook.mutation.pipeline import HEAD_OPT_INS
 from webhook.mutation.ray_pod import HEAD_GROUP, HEAD_IDENTITY, Policy
 from webhook.objects.live_objects import LivePod
 from webhook.objects.object_cache import owner_of
 
-Held = Literal["has it", "other", "missing"]
+EditState = Literal["has it", "other", "missing"]
 
 HAS: Final = "has it"
 MISSING: Final = "missing"
 
 
-class Given(Struct, frozen=True):
+class ExplainedEdit(Struct, frozen=True):
     """An edit to a pod. `containers`: the containers with the variable."""
 
     what: str
@@ -50,7 +50,7 @@ class Given(Struct, frozen=True):
     containers: tuple[str, ...] = ()
 
     @property
-    def held(self) -> Held:
+    def state(self) -> EditState:
         """Whether the pod has the value, another value, or none."""
         if self.actual is None:
             return MISSING
@@ -64,14 +64,14 @@ class Remark(Struct, frozen=True):
     text: str
 
 
-class Account(Struct, frozen=True):
+class PodExplanation(Struct, frozen=True):
     """The explanation of a worker with its identity, or of a head: the only host of its group."""
 
     group: str
     replica: int
     name: str
     host: int
-    given: tuple[Given, ...]
+    given: tuple[ExplainedEdit, ...]
     remarks: tuple[Remark, ...] = ()
 
     @property
@@ -81,7 +81,9 @@ class Account(Struct, frozen=True):
         return f"host {self.host} of replica {self.replica}{name} of group {self.group}"
 
 
-def describe_pod(cluster: AssignedCluster | None, pod: LivePod) -> tuple[str, Account | None]:
+def describe_pod(
+    cluster: AssignedCluster | None, pod: LivePod
+) -> tuple[str, PodExplanation | None]:
     """Return a sentence about a Ray pod, and its explanation if it is a head or has an identity."""
     if cluster is None:
         gone = "its RayCluster does not exist, or is being replaced"
@@ -89,40 +91,42 @@ def describe_pod(cluster: AssignedCluster | None, pod: LivePod) -> tuple[str, Ac
     if cluster.ignored:
         return "of a RayCluster that the webhook ignores, so that it sets nothing", None
     if is_head(pod):
-        description, account = f"the head of RayCluster {cluster.name}", _head_account(cluster, pod)
+        description, account = f"the head of RayCluster {cluster.name}", _explain_head(cluster, pod)
         if account.given:
             return f"{description}, which has no identity", account
-        opt_ins = f"{', '.join(HEAD_ASKED)}, or settings"
+        opt_ins = f"{', '.join(HEAD_OPT_INS)}, or settings"
         only = f"in heads, it sets only what is requested by {opt_ins}"
         return f"{description}, in which the webhook sets nothing: {only}", account
     for group in cluster.groups:
         for replica, host in _identities(group, pod):
-            account = _account(replica, host, pod, _policy_of(pod))
+            account = _explain(replica, host, pod, _policy_of(pod))
             return f"{account.place} of RayCluster {cluster.name}", account
     description = f"a worker of RayCluster {cluster.name} without an identity"
     return f"{description}, in which the webhook sets nothing", None
 
 
-def account_due(cluster: AssignedCluster, group_name: str, index: int, host: int) -> Account | None:
+def explain_missing_host(
+    cluster: AssignedCluster, group_name: str, index: int, host: int
+) -> PodExplanation | None:
     """Return the explanation of the next pod of a missing host; None if its replica has no pods."""
     for group in cluster.groups:
         for replica in group.replicas:
-            if (group.name, replica.index) == (group_name, index) and replica.everyone:
-                return _account(replica, host, LivePod(), _policy_of(replica.everyone[0]))
+            if (group.name, replica.index) == (group_name, index) and replica.every_pod:
+                return _explain(replica, host, LivePod(), _policy_of(replica.every_pod[0]))
     return None
 
 
-def _head_account(cluster: AssignedCluster, pod: LivePod) -> Account:
+def _explain_head(cluster: AssignedCluster, pod: LivePod) -> PodExplanation:
     """Return the explanation of a head, which admission treats as a replica of one host."""
     group = AssignedGroup(cluster, HEAD_GROUP)
     replica = AssignedReplica(
         group, HEAD_IDENTITY.replica, HEAD_IDENTITY.name, {HEAD_IDENTITY.host: [pod]}
     )
-    account = _account(replica, HEAD_IDENTITY.host, pod, _policy_of(pod))
+    account = _explain(replica, HEAD_IDENTITY.host, pod, _policy_of(pod))
     return structs.replace(account, replica=0)
 
 
-def _account(replica: AssignedReplica, host: int, pod: LivePod, policy: Policy) -> Account:
+def _explain(replica: AssignedReplica, host: int, pod: LivePod, policy: Policy) -> PodExplanation:
     """Return the edits of a host of a replica, and whether its pod has them; a missing host has a
     pod without fields.
     """
@@ -136,7 +140,7 @@ def _account(replica: AssignedReplica, host: int, pod: LivePod, policy: Policy) 
         for edit in edits
         if isinstance(edit, Warn | Note)
     )
-    return Account(
+    return PodExplanation(
         replica.group.name,
         replica.index,
         name=replica.name,
@@ -161,7 +165,7 @@ def _identities(group: AssignedGroup, pod: LivePod) -> Iterator[tuple[AssignedRe
             )
 
 
-def _explain_edit(expected: Expected, pod: LivePod, edit: Edit) -> Given | None:
+def _explain_edit(expected: Expected, pod: LivePod, edit: Edit) -> ExplainedEdit | None:
     """Return an edit and the value of the pod; None for an edit that is not explained."""
     actual: str | None
     where: tuple[str, ...] = ()
@@ -198,7 +202,7 @@ def _explain_edit(expected: Expected, pod: LivePod, edit: Edit) -> Given | None:
             actual = None if hooks.pre_stop is None else value  # only its presence is known
         case _:
             return None
-    return Given(edit_name, value, actual=actual, why=edit.why, containers=where)
+    return ExplainedEdit(edit_name, value, actual=actual, why=edit.why, containers=where)
 
 
 def _hooks(pod: LivePod, name: str) -> Lifecycle:
@@ -222,9 +226,9 @@ def _find_claim_template(pod: LivePod, name: str) -> str | None:
     )
 
 
-def _merge_containers(every: Iterable[Given]) -> Iterator[Given]:
+def _merge_containers(every: Iterable[ExplainedEdit]) -> Iterator[ExplainedEdit]:
     """Yield distinct edits, with all containers of a variable."""
-    containers_by_edit: dict[Given, list[str]] = {}
+    containers_by_edit: dict[ExplainedEdit, list[str]] = {}
     for explained_edit in every:
         containers_by_edit.setdefault(structs.replace(explained_edit, containers=()), []).extend(
             explained_edit.containers

@@ -35,15 +35,15 @@ NAMELESS: Final = "metadata.name: set it: every object needs a name"
 _TOKEN: Final = re.compile(r"\.([^.\[\]]+)|\[(\d+)\]")
 
 
-class _Container(Container, rename="camel", frozen=True, gc=False):
+class _ManifestContainer(Container, rename="camel", frozen=True, gc=False):
     """A container whose variables are decoded."""
 
     env: list[EnvVar] | None = None  # type: ignore[assignment] # views are read-only
 
 
 class _PodSpec(PodSpec, rename="camel", frozen=True, gc=False):
-    containers: list[_Container] | None = None  # type: ignore[assignment] # views are read-only
-    init_containers: list[_Container] | None = None  # type: ignore[assignment] # views are read-only
+    containers: list[_ManifestContainer] | None = None  # type: ignore[assignment] # views are read-only
+    init_containers: list[_ManifestContainer] | None = None  # type: ignore[assignment] # views are read-only
 
 
 class _PodTemplate(Struct):
@@ -53,14 +53,14 @@ class _PodTemplate(Struct):
     spec: _PodSpec | None = None
 
 
-class _GroupView(Struct):
+class _ManifestGroup(Struct):
     template: _PodTemplate | None = None
     labels: Strings | None = None
 
 
 class _ClusterView(Struct, rename="camel"):
-    head_group_spec: _GroupView | None = None
-    worker_group_specs: list[_GroupView] | None = None
+    head_group_spec: _ManifestGroup | None = None
+    worker_group_specs: list[_ManifestGroup] | None = None
 
 
 class _Templates(Struct):

@@ -57,7 +57,7 @@ HEAD: Final[tuple[Callable[[Replica], list[Edit]], ...]] = (
 )
 """Mutators of the head of a RayCluster."""
 
-HEAD_ASKED: Final = (
+HEAD_OPT_INS: Final = (
     SHARD_GROUP.annotation,
     SCHEDULING_GROUP.annotation,
     COMPUTE_DOMAIN.annotation,

@@ -145,7 +145,7 @@ class Terminated(Struct, rename="camel", frozen=True, gc=False):
         return end - begun if begun is not None and end is not None else 0.0
 
     @property
-    def said(self) -> str:
+    def last_line(self) -> str:
         """The end of the message, in one line."""
         return " ".join(self.message[-_READ_MAX:].split())[-MESSAGE_MAX:]
 
@@ -522,7 +522,7 @@ class Selector(Struct, rename="camel", frozen=True, gc=False):
     match_expressions: list[Requirement] | None = None
 
     @property
-    def wanted(self) -> dict[str, list[str]]:
+    def required(self) -> dict[str, list[str]]:
         """The required labels, each with its allowed values; an empty list allows any value."""
         allowed_values = {key: [value] for key, value in (self.match_labels or {}).items()}
         for requirement in self.match_expressions or ():
@@ -572,7 +572,7 @@ class Webhook(Struct, rename="camel", frozen=True, gc=False):
     namespace_selector: Selector = field(default_factory=Selector)
     failure_policy: str = "Fail"
 
-    def asked(self, group: str, resource: str, operation: str) -> bool:
+    def covers(self, group: str, resource: str, operation: str) -> bool:
         """Return whether the API server calls the webhook for an operation."""
         return any(
             _has(rule.api_groups, group)

@@ -198,7 +198,7 @@ def _cut(values: tuple[ContainerStatus, ...] | None) -> tuple[ContainerStatus, .
 
 def _cut_state(state: ContainerState) -> ContainerState:
     end = state.terminated
-    return ContainerState(terminated=replace(end, message=end.said)) if end else state
+    return ContainerState(terminated=replace(end, message=end.last_line)) if end else state
 
 
 def _strings(values: Strings | None) -> Strings | None:

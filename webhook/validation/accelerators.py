@@ -240,7 +240,7 @@ def accelerator_unknown(cluster: ClusterSpec) -> Iterator[Fault]:
 
     https://cloud.google.com/kubernetes-engine/docs/concepts/plan-tpus
     """
-    for group in cluster.everyone:
+    for group in cluster.every_group:
         selected_accelerators = list(_list_selected_accelerators(group))
         selected_names = {field.text for _, field in selected_accelerators}
         for label, field in selected_accelerators:
@@ -295,7 +295,7 @@ def variables_too_large(cluster: ClusterSpec) -> Iterator[Fault]:
     """
     chosen = PROFILES.read(cluster.annotations)
     profiles = choose(chosen, cluster.settings.profiles, of_slice=True)
-    for group in cluster.everyone:
+    for group in cluster.every_group:
         chips = 0 if group is cluster.head else group.count(TPU)
         hosts, endpoints = count_addresses(
             group.slice, group.hosts, chips=chips, processes=group.processes, profiles=profiles
@@ -319,7 +319,7 @@ def device_outside_first_container(cluster: ClusterSpec) -> Iterator[Fault]:
     https://github.com/ray-project/kuberay/issues/1379
     """
     devices = cluster.settings.devices
-    for group in cluster.everyone:
+    for group in cluster.every_group:
         first = group.first
         if first.devices.get(TPU.name) and group.slice.v7x:
             continue
@@ -372,7 +372,7 @@ def amd_visible_devices(cluster: ClusterSpec) -> Iterator[Fault]:
 
     https://github.com/ray-project/ray/blob/master/python/ray/_private/accelerators/amd_gpu.py
     """
-    for group in cluster.everyone:
+    for group in cluster.every_group:
         first = group.first
         if not {**first.requests, **first.limits}.get(names.RESOURCE_AMD_GPU):
             continue
@@ -395,7 +395,7 @@ def identity_by_hand(cluster: ClusterSpec) -> Iterator[Fault]:
 
     https://github.com/ray-project/ray/blob/master/python/ray/_private/accelerators/tpu.py
     """
-    for group in cluster.everyone:
+    for group in cluster.every_group:
         hosts = group.hosts
         field = group.pod / "hostname"
         if group is not cluster.head and field.text and group.needs_names:

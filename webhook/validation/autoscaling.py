@@ -136,7 +136,7 @@ def restart_policy_not_never(cluster: ClusterSpec) -> Iterator[Fault]:
     """
     if not cluster.autoscaling or (cluster.options / "version").text == "v2":
         return
-    groups = cluster.everyone if cluster.v2 else cluster.groups if cluster.v2 is False else ()
+    groups = cluster.every_group if cluster.v2 else cluster.groups if cluster.v2 is False else ()
     for policy in _restart_policies(groups):
         message = f"restartPolicy is {policy.text[:20]}: write Never, as autoscalers replace pods"
         yield Fault(policy, message)
@@ -258,7 +258,7 @@ def group_resource_unreadable(cluster: ClusterSpec) -> Iterator[Fault]:
     https://github.com/ray-project/ray/blob/master/python/ray/autoscaler/_private/kuberay/autoscaling_config.py
     """
     effect = "which ends the autoscaler" if cluster.autoscaling else "so KubeRay drops it"
-    for group in cluster.everyone:
+    for group in cluster.every_group:
         resources = group.field / "resources"
         for key, value in resources.strings.items():
             amount = read_quantity(value)

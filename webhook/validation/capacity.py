@@ -125,7 +125,7 @@ def read_nodes(cluster: ClusterSpec) -> NodeCapacities | None:
     many different ones.
     """
     kinds: dict[tuple[object, ...], tuple[Capacity, int]] = {}
-    for group in cluster.everyone:
+    for group in cluster.every_group:
         capacity = read_capacity(cluster, group)
         if capacity is None or len(kinds) > _KINDS_MAX:
             return None

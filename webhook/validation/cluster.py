@@ -197,7 +197,7 @@ class ClusterSpec(Struct, dict=True):
         return parse_ippr(self.annotations.get(names.ANNOTATION_IPPR, ""))
 
     @property
-    def everyone(self) -> list[GroupSpec]:
+    def every_group(self) -> list[GroupSpec]:
         """The head, then the worker groups."""
         return [self.head, *self.groups]
 
@@ -219,7 +219,7 @@ class ClusterSpec(Struct, dict=True):
     @property
     def autoscaled(self) -> list[GroupSpec]:
         """The head and the worker groups if the cluster autoscales."""
-        return self.everyone if self.autoscaling else []
+        return self.every_group if self.autoscaling else []
 
     @property
     def options(self) -> Field:

@@ -223,7 +223,7 @@ def history_container_taken(cluster: ClusterSpec) -> Iterator[Fault]:
     KubeRay adds a container of this name, so it refuses a template that contains one.
     """
     if (cluster.field / "historyServerOptions").given:
-        for group in cluster.everyone:
+        for group in cluster.every_group:
             for container in group.containers:
                 if container.name == _CONTAINER:
                     message = "KubeRay adds a container of this name: rename or remove it"

@@ -44,7 +44,7 @@ def containers_missing(cluster: ClusterSpec) -> Iterator[Fault]:
     The first container runs Ray.
     """
     message = "containers is empty: add the container that runs Ray"
-    for group in cluster.everyone:
+    for group in cluster.every_group:
         field = group.pod / "containers"
         if field.value is None or field.value == []:
             yield Fault(field, message, REQUIRED)
@@ -321,7 +321,7 @@ def identity_label_in_template(ray_object: RayObject) -> Iterator[Fault]:
     https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/common/pod.go
     (`DefaultWorkerPodTemplate`)
     """
-    fields = [group.field for group in ray_object.cluster.everyone] if ray_object.cluster else []
+    fields = [group.field for group in ray_object.cluster.every_group] if ray_object.cluster else []
     places = [field / "labels" for field in fields]
     templates = [field / "template" for field in fields]
     if ray_object.job is not None:

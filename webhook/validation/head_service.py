@@ -109,7 +109,7 @@ def serve_port_mismatch(service: Service) -> Iterator[Fault]:
         return
     head_only = (service.configuration / "proxy_location").text == _HEAD_ONLY
     cluster = service.cluster
-    for group in (cluster.head,) if head_only else cluster.everyone:
+    for group in (cluster.head,) if head_only else cluster.every_group:
         container = group.first.field
         ports = container / "ports"
         named = next((port for port in ports.entries() if (port / "name").text == _SERVE), None)

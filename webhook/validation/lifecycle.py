@@ -81,7 +81,7 @@ def _advice(image: str) -> str:
 
 def _images(ray_object: RayObject) -> Iterator[Field]:
     cluster = ray_object.cluster
-    for group in cluster.everyone if cluster is not None else ():
+    for group in cluster.every_group if cluster is not None else ():
         for container in group.every_container:
             if container.image:
                 yield container.field / "image"
@@ -101,7 +101,7 @@ def shared_memory_above_limit(cluster: ClusterSpec) -> Iterator[Fault]:
 
     https://kubernetes.io/docs/concepts/storage/volumes/#emptydir
     """
-    for group in cluster.everyone:
+    for group in cluster.every_group:
         first = group.first
         limit = read_quantity(first.limits.get("memory"))
         if limit is None or "volumeMounts" not in first.field.value:
@@ -124,7 +124,7 @@ def memory_below_mebibyte(cluster: ClusterSpec) -> Iterator[Fault]:
 
     https://kubernetes.io/docs/concepts/configuration/manage-resources-containers/#meaning-of-memory
     """
-    for group in cluster.everyone:
+    for group in cluster.every_group:
         for container in group.every_container:
             for kind, listed in (("limits", container.limits), ("requests", container.requests)):
                 for name in filter(listed.__contains__, _IN_BYTES):
@@ -169,7 +169,7 @@ def volume_medium_unknown(cluster: ClusterSpec) -> Iterator[Fault]:
 
     https://kubernetes.io/docs/concepts/storage/volumes/#emptydir
     """
-    for group in cluster.everyone:
+    for group in cluster.every_group:
         for volume in (group.pod / "volumes").items() if "volumes" in group.pod.map else ():
             medium = volume / "emptyDir" / "medium"
             if medium.text not in ("", _MEMORY, "HugePages") and medium.text[:10] != "HugePages-":
@@ -218,7 +218,7 @@ def host_network_dns(cluster: ClusterSpec) -> Iterator[Fault]:
 
     https://kubernetes.io/docs/concepts/services-networking/dns-pod-service/#pod-s-dns-policy
     """
-    for group in cluster.everyone:
+    for group in cluster.every_group:
         host, policy = (group.pod / "hostNetwork").flag, group.pod / "dnsPolicy"
         if policy.text == "Default" or (host and policy.text in ("", "ClusterFirst")):
             policy_text = f"{policy.text or 'not set'}{' with hostNetwork' if host else ''}"
@@ -236,7 +236,7 @@ def grace_too_short(cluster: ClusterSpec) -> Iterator[Fault]:
     https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/#pod-termination
     """
     annotation_seconds = read_seconds(DRAIN_SECONDS.read(cluster.annotations)) or 0
-    for group in cluster.everyone:
+    for group in cluster.every_group:
         period = group.pod / "terminationGracePeriodSeconds"
         grace = DEFAULT_GRACE if period.number is None else period.number
         variable_seconds = own_seconds(group.first.literal(names.RAY_DRAIN_TIMEOUT))

@@ -51,7 +51,7 @@ def ray_command_nested_shell(cluster: ClusterSpec) -> Iterator[Fault]:
     https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/common/pod.go
     (`BuildPod`, `convertCmdToString`)
     """
-    for group in cluster.everyone:
+    for group in cluster.every_group:
         program = _read_program(_words(cluster, group))
         if program is not None and (first := program.lost_after):
             problem = f"{program.interpreter} -c runs only {shorten(first, 20)!r}"
@@ -69,7 +69,7 @@ def ray_command_never_ends(cluster: ClusterSpec) -> Iterator[Fault]:
     https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/common/pod.go
     (`BuildPod`)
     """
-    for group in cluster.everyone:
+    for group in cluster.every_group:
         script = _join_words(cluster, group)
         for command in _foreground(script) if script else ():
             match = _ENDLESS.match(_bare(command))
@@ -90,7 +90,7 @@ def ray_command_syntax(cluster: ClusterSpec) -> Iterator[Fault]:
     https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/common/pod.go
     (`BuildPod`)
     """
-    for group in cluster.everyone:
+    for group in cluster.every_group:
         entries = _words(cluster, group)
         if entries and (problem := _incomplete(" ".join(word for _, word in entries))):
             last_field, _ = entries[-1]

@@ -39,7 +39,7 @@ def resources_given_twice(cluster: ClusterSpec) -> Iterator[Fault]:
 
     The two may contradict each other, so KubeRay refuses the RayCluster.
     """
-    for group in cluster.everyone:
+    for group in cluster.every_group:
         field = group.field / "resources"
         if field.size and (twice := [name for name in _RESOURCES if group.params.get(name)]):
             message = (
@@ -53,7 +53,7 @@ def labels_in_ray_start_params(cluster: ClusterSpec) -> Iterator[Fault]:
 
     KubeRay sets that parameter from the group's `labels`, and refuses another value.
     """
-    for group in cluster.everyone:
+    for group in cluster.every_group:
         if "labels" in group.params:
             message = "rayStartParams has labels: move them to the field labels of the group"
             yield Fault(group.param("labels"), message, FORBIDDEN)
@@ -64,7 +64,7 @@ def ray_label_invalid(cluster: ClusterSpec) -> Iterator[Fault]:
 
     KubeRay adds the label to pods too, and refuses a RayCluster with an invalid label.
     """
-    for group in cluster.everyone:
+    for group in cluster.every_group:
         labels = group.field / "labels"
         for key, value in labels.strings.items():
             if not is_qualified_name(key):
@@ -81,7 +81,7 @@ def ray_label_reserved(cluster: ClusterSpec) -> Iterator[Fault]:
 
     https://github.com/ray-project/ray/blob/master/src/ray/raylet/node_manager.cc
     """
-    for group in cluster.everyone:
+    for group in cluster.every_group:
         labels = group.field / "labels"
         for key in labels.strings:
             if why := check_reserved_labels([key]):
@@ -96,7 +96,7 @@ def ray_start_param_unknown(cluster: ClusterSpec) -> Iterator[Fault]:
 
     https://docs.ray.io/en/latest/cluster/cli.html#ray-start
     """
-    for group in cluster.everyone:
+    for group in cluster.every_group:
         for name in group.params:
             if name not in KNOWN:
                 message = f"ray start has no --{name[:40]}{_suggestion(name[:64])}"
@@ -173,7 +173,7 @@ def ray_start_value_invalid(cluster: ClusterSpec) -> Iterator[Fault]:
     """
     # If the cluster autoscales, another rule checks resources as the autoscaler reads them.
     elsewhere = _RESOURCES if cluster.autoscaling else ()
-    for group in cluster.everyone:
+    for group in cluster.every_group:
         for name, value in group.params.items():
             if name not in _VALUES or name in elsewhere:
                 continue
@@ -292,7 +292,7 @@ def variable_lost(cluster: ClusterSpec) -> Iterator[Fault]:
     https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/common/pod.go
     (`setContainerEnvVars`)
     """
-    for group in cluster.everyone:
+    for group in cluster.every_group:
         lost = _LOST if group is cluster.head else (*_WORKER_LOST, *_LOST)
         for field in _find_variable_names(group, lost):
             yield Fault(field, f"KubeRay replaces the value of {field.text}: remove it")
@@ -306,7 +306,7 @@ def variable_replaces_kuberay(cluster: ClusterSpec) -> Iterator[Fault]:
     https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/common/pod.go
     (`setContainerEnvVars`)
     """
-    for group in cluster.everyone:
+    for group in cluster.every_group:
         for field in _find_variable_names(group, _REPLACED):
             yield Fault(field, f"{field.text} replaces the address that KubeRay sets: remove it")
 

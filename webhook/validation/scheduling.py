@@ -53,7 +53,7 @@ def gang_other_scheduler(cluster: ClusterSpec) -> Iterator[Fault]:
         if label in cluster.labels:
             message = f"no effect beside {names.LABEL_GANG}: remove one of the two"
             yield Fault((cluster.meta / "labels").key(label), message)
-    for group in cluster.everyone:
+    for group in cluster.every_group:
         field = group.pod / "schedulerName"
         if field.text not in ("", "default-scheduler"):
             problem = f"schedulerName is {field.text[:24]}"
@@ -90,7 +90,7 @@ def scheduling_group_in_template(cluster: ClusterSpec) -> Iterator[Fault]:
     elif _gang(cluster).active:
         annotation = _annotation(cluster).token
         message = f"schedulingGroup is set, so {annotation} has no effect: remove one"
-    for group in cluster.everyone:
+    for group in cluster.every_group:
         field = group.pod / "schedulingGroup"
         if field.given:
             yield Fault(field, message)
@@ -131,7 +131,7 @@ def _gang(cluster: ClusterSpec) -> Gang:
     """Return the gang that pod mutation derives from the same object."""
     if names.ANNOTATION_SCHEDULING_GROUP not in cluster.annotations:
         return NO_GANG
-    templates = [_template(group) for group in cluster.everyone]
+    templates = [_template(group) for group in cluster.every_group]
     return read_gang(
         cluster.annotations, cluster.labels, templates, autoscaling=cluster.autoscaling
     )
@@ -347,7 +347,7 @@ def compute_domain_claimed(cluster: ClusterSpec) -> Iterator[Fault]:
 
     https://docs.nvidia.com/datacenter/cloud-native/gpu-operator/latest/dra-cds.html
     """
-    for group in cluster.everyone if _unit(cluster) else ():
+    for group in cluster.every_group if _unit(cluster) else ():
         if has_own(group.claims):
             message = f"claims a ComputeDomain already: remove it or {COMPUTE_DOMAIN.annotation}"
             yield Fault(group.pod / "resourceClaims", message)

@@ -129,7 +129,7 @@ def tls_set_by_hand(cluster: ClusterSpec) -> Iterator[Fault]:
     """
     if not (cluster.field / "tlsOptions" / "enabled").flag:
         return
-    first = [group.first.field for group in cluster.everyone]
+    first = [group.first.field for group in cluster.every_group]
     for holder in (*first, cluster.options):
         for entry in (holder / "env").items():
             name = entry / "name"

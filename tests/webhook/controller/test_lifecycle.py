@@ -68,7 +68,7 @@ class Model:
             self._resize(action)
 
     def _create(self, action: Create) -> None:
-        wanted = action.wanted
+        wanted = action.desired
         assert wanted.name not in {seen.identity.name for seen in self.actual.all}, "created twice"
         identity = Identity(wanted.name, f"made-{next(self.numbers)}", "1", UID)
         if isinstance(wanted, Workload):
@@ -294,7 +294,7 @@ def names_of(actions: list[Action]) -> list[tuple[str, str]]:
     return [
         (
             type(action).__name__,
-            action.wanted.name if isinstance(action, Create) else action.seen.identity.name,
+            action.desired.name if isinstance(action, Create) else action.seen.identity.name,
         )
         for action in actions
     ]

@@ -163,7 +163,7 @@ def test_an_installation_that_brings_out_a_bug_is_named_and_no_raycluster_is_kep
         raise ValueError("a bug")
 
     with monkeypatch.context() as patch:
-        patch.setattr(Webhook, "asked", broken)
+        patch.setattr(Webhook, "covers", broken)
         setup.object_cache.installation = True
         setup.drop_pods([Scene().pods["llama-tpu-worker-0-3"]])
         for _ in range(2):

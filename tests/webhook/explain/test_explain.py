@@ -15,7 +15,7 @@ from webhook.api import names
 from webhook.diagnostics.examination import DIAGNOSES
 from webhook.explain.variables import list_variables
 from webhook.groups.annotations import ANNOTATIONS
-from webhook.mutation.pipeline import HEAD_ASKED
+from webhook.mutation.pipeline import HEAD_OPT_INS
 from webhook.mutation.ray_pod import Policy
 from webhook.validation.rules import RULES
 
@@ -117,7 +117,7 @@ def test_values_that_a_head_lacks_or_that_differ_are_marked(said: Said) -> None:
 def test_a_head_without_values_has_a_reason(annotations: dict[str, str], said: Said) -> None:
     out = said(Scene(asking(**annotations)), HEAD)
     assert "sets nothing: in heads, it sets only what is requested by" in out
-    assert all(each in out for each in HEAD_ASKED)
+    assert all(each in out for each in HEAD_OPT_INS)
 
 
 OWNERLESS = {"ownerReferences": None}

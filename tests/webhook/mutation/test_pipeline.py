@@ -12,7 +12,7 @@ from webhook.api import names
 from webhook.groups.annotations import ANNOTATIONS
 from webhook.groups.group_config import read_cluster_config
 from webhook.manifest.views import as_cluster, as_pod
-from webhook.mutation.pipeline import HEAD_ASKED, head_receives, replica_edits
+from webhook.mutation.pipeline import HEAD_OPT_INS, head_receives, replica_edits
 from webhook.mutation.ray_pod import HEAD_GROUP, HEAD_IDENTITY, Policy, read_replica
 
 VALUES = {
@@ -36,7 +36,7 @@ def test_a_head_receives_something_by_the_annotations_that_say_so(annotation: st
     cluster = a_cluster("c").head(containers=gpu).group("g")
     cluster.annotated(annotation, VALUES.get(annotation, "true"))
     patch = decide(a_pod().of("c").head(), cluster).patch
-    assert bool(patch) == (annotation in HEAD_ASKED)
+    assert bool(patch) == (annotation in HEAD_OPT_INS)
 
 
 @settings(max_examples=100, suppress_health_check=[HealthCheck.too_slow])

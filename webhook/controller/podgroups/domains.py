@@ -31,7 +31,7 @@ class DomainStore(PodGroupStore):
 
     def body(self, cluster_config: RayClusterConfig, creation: Create) -> Body:
         """Return the object, as NVIDIA recommends without a number of nodes: a domain grows."""
-        name = creation.wanted.name
+        name = creation.desired.name
         return {
             "apiVersion": f"{self.group}/{self._version}",
             "kind": names.COMPUTE_DOMAIN_KIND,

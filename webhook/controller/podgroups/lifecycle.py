@@ -74,7 +74,7 @@ class Actual(Struct, frozen=True, gc=False):
 class Create(Struct, frozen=True, gc=False):
     """Create a Workload, or a PodGroup: from a template of a Workload, or without one."""
 
-    wanted: Workload | PodGroup
+    desired: Workload | PodGroup
     workload: str = ""
 
 

@@ -52,7 +52,7 @@ class Subject(Struct, frozen=True):
     """
 
     title: str
-    asked: Callable[[RayClusterConfig], bool]
+    is_requested: Callable[[RayClusterConfig], bool]
     desired: Callable[[RayClusterConfig, Occupied], Desired]
     store: Callable[[Api, str], PodGroupStore]
 
@@ -129,7 +129,7 @@ class PodGroupReconciler:
             await self._resync(store)
             return False
         cluster_config = self._known(key)
-        is_requested = cluster_config is not None and self._subject.asked(cluster_config)
+        is_requested = cluster_config is not None and self._subject.is_requested(cluster_config)
         if cluster_config is None or not (is_requested or key in self._states):
             self._states.pop(key, None)
             return False
@@ -163,7 +163,7 @@ class PodGroupReconciler:
         """
         for cluster_config in self._clusters:
             if (
-                self._subject.asked(cluster_config)
+                self._subject.is_requested(cluster_config)
                 and (cluster_config.namespace, cluster_config.name) not in self._states
             ):
                 self.queue.add((cluster_config.namespace, cluster_config.name))
@@ -255,7 +255,7 @@ class PodGroupReconciler:
         """
         refusal: ApiError | None = None
         for action in actions:
-            resource = resource_of(action.wanted if isinstance(action, Create) else action.seen)
+            resource = resource_of(action.desired if isinstance(action, Create) else action.seen)
             try:
                 await store.perform(cluster_config, action)
             except ApiError as error:
@@ -269,7 +269,7 @@ class PodGroupReconciler:
                 self.queue.failures[error.reason] += 1
                 if isinstance(action, Create):
                     # The existing object may lack our labels, by which the list selects.
-                    state.names.add((resource, action.wanted.name))
+                    state.names.add((resource, action.desired.name))
             else:
                 self.done[resource, _VERBS[type(action).__name__]] += 1
                 if isinstance(action, Delete):

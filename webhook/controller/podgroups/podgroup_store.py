@@ -104,12 +104,12 @@ class PodGroupStore:
 
     async def perform(self, cluster_config: RayClusterConfig, action: Action) -> None:
         if isinstance(action, Create):
-            path = self.path(resource_of(action.wanted), cluster_config.namespace)
+            path = self.path(resource_of(action.desired), cluster_config.namespace)
             body = self.body(cluster_config, action)
             stored = decode_response(await self._api.create(path, body), ReadObject)
             # The API server drops a field whose feature gate is off, without an error.
             if _CONSTRAINTS in body["spec"] and not stored.spec.scheduling_constraints:
-                self._warn_of_dropped_constraint(cluster_config, action.wanted.name)
+                self._warn_of_dropped_constraint(cluster_config, action.desired.name)
             return
         identity = action.seen.identity
         collection = self.path(resource_of(action.seen), cluster_config.namespace)
@@ -137,7 +137,7 @@ class PodGroupStore:
 
     def body(self, cluster_config: RayClusterConfig, creation: Create) -> Body:
         """Return a new object."""
-        desired_object = creation.wanted
+        desired_object = creation.desired
         if isinstance(desired_object, Workload):
             kind, spec = "Workload", workload_spec(cluster_config, desired_object)
         else:

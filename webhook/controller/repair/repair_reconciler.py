@@ -170,7 +170,7 @@ class RepairReconciler:
             now=self._time_source.clock(),
             date=time(),
         )
-        self._say(cluster_config, name, self.waiting.get(place, {}), repair_plan.waiting)
+        self._log_reasons(cluster_config, name, self.waiting.get(place, {}), repair_plan.waiting)
         self.waiting[place] = repair_plan.waiting
         if repair_plan.record != record:
             await self._store.records.write(
@@ -203,7 +203,7 @@ class RepairReconciler:
                 deleted.setdefault((replica, action.reason), []).append(action.host.name)
         if deleted:
             event_requests = [
-                _notice(cluster_config, group, *key, pods) for key, pods in deleted.items()
+                _build_event(cluster_config, group, *key, pods) for key, pods in deleted.items()
             ]
             await self._record(event_requests, time())
         for error in results:
@@ -227,7 +227,7 @@ class RepairReconciler:
             _log.warning(message, cluster_config.namespace, host.name, replica_label, reason)
         return True
 
-    def _say(
+    def _log_reasons(
         self,
         cluster_config: RayClusterConfig,
         group: str,
@@ -252,7 +252,7 @@ def _is_repair_enabled(cluster_config: RayClusterConfig) -> bool:
     return cluster_config.repair or cluster_config.restart
 
 
-def _notice(
+def _build_event(
     cluster_config: RayClusterConfig, group: str, replica: str, reason: str, pods: list[str]
 ) -> EventRequest:
     names, replica_label = ", ".join(pods), f"replica {replica}"

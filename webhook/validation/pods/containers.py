@@ -150,9 +150,9 @@ def source_of(entry: Field) -> Iterator[Fault]:
             yield from _key_ref(source / name)
 
 
-def field_ref(held: Field, known: Iterable[str]) -> Iterator[Fault]:
+def field_ref(value: Field, known: Iterable[str]) -> Iterator[Fault]:
     """Report a reference to a field that pods do not offer."""
-    path = held / "fieldPath"
+    path = value / "fieldPath"
     head, bracket, rest = path.text.partition("['")
     if bracket and rest.endswith("']"):
         name = rest[:-2]
@@ -165,9 +165,9 @@ def field_ref(held: Field, known: Iterable[str]) -> Iterator[Fault]:
         yield wrong(path, suggestion(path.text, sorted(known), "write one such as metadata.name"))
 
 
-def resource_ref(held: Field) -> Iterator[Fault]:
+def resource_ref(value: Field) -> Iterator[Fault]:
     """Report a reference to a resource that containers do not offer."""
-    resource, divisor = held / "resource", held / "divisor"
+    resource, divisor = value / "resource", value / "divisor"
     is_offered = resource.text in _RESOURCES or resource.text.startswith(_PAGES)
     if not is_offered:
         yield wrong(resource, "write one such as limits.cpu or requests.memory")
@@ -177,8 +177,8 @@ def resource_ref(held: Field) -> Iterator[Fault]:
         yield Fault(divisor, f"divisor is {format_value(divisor.value)}: {advice}")
 
 
-def _key_ref(held: Field) -> Iterator[Fault]:
-    name, key = held / "name", held / "key"
+def _key_ref(value: Field) -> Iterator[Fault]:
+    name, key = value / "name", value / "key"
     if not is_dns_subdomain(name.text) and name.value in (name.text, None):
         yield wrong(name, SUBDOMAIN_ADVICE)
     if not is_data_key(key.text):

@@ -36,15 +36,15 @@ def container_context(context: Field, pod: InspectedPod) -> Iterator[Fault]:
         yield Fault(mount, "procMount Unmasked needs hostUsers: false in the pod's spec")
 
 
-def profile(held: Field, _: InspectedPod) -> Iterator[Fault]:
+def profile(value: Field, _: InspectedPod) -> Iterator[Fault]:
     """Report a security profile without a path, or with an invalid one."""
-    kind, path = (held / "type").text, held / "localhostProfile"
-    plain, armor = path.text.strip(), held.called == "appArmorProfile"
+    kind, path = (value / "type").text, value / "localhostProfile"
+    plain, armor = path.text.strip(), value.called == "appArmorProfile"
     if kind != "Localhost":
         if kind and path.given:
             yield Fault(path, "localhostProfile needs type Localhost: remove it")
     elif not path.given or (armor and not plain):
-        message = f"{held.token} of type Localhost names no profile: set localhostProfile"
+        message = f"{value.token} of type Localhost names no profile: set localhostProfile"
         yield Fault(path, message, REQUIRED)
     elif path.text != plain if armor else not descends(path.text):
         yield wrong(path, "write a relative path without '..'")

@@ -44,24 +44,24 @@ def volumes(listed: Field, _: InspectedPod) -> Iterator[Fault]:
             yield Fault(volume / sources[1], message, FORBIDDEN)
 
 
-def source(held: Field, _: InspectedPod) -> Iterator[Fault]:
+def source(value: Field, _: InspectedPod) -> Iterator[Fault]:
     """Report required fields of a source that are not set."""
-    kind = str(held.token)
-    for name in REQUIRED_FIELDS[kind] if type(held.value) is dict else ():
-        if held.map.get(name) in (None, "", []):
-            yield Fault(held / name, f"{kind} has no {name}: set it", REQUIRED)
+    kind = str(value.token)
+    for name in REQUIRED_FIELDS[kind] if type(value.value) is dict else ():
+        if value.map.get(name) in (None, "", []):
+            yield Fault(value / name, f"{kind} has no {name}: set it", REQUIRED)
 
 
-def empty_dir(held: Field, _: InspectedPod) -> Iterator[Fault]:
+def empty_dir(value: Field, _: InspectedPod) -> Iterator[Fault]:
     """Report a negative limit."""
-    size = held / "sizeLimit"
+    size = value / "sizeLimit"
     if (read_quantity(size.value) or 0) < 0:
         yield Fault(size, f"sizeLimit is {format_value(size.value)}: write 0 or more")
 
 
-def claim(held: Field, _: InspectedPod) -> Iterator[Fault]:
+def claim(value: Field, _: InspectedPod) -> Iterator[Fault]:
     """Report a claim in a template without access modes or storage."""
-    spec = held / "volumeClaimTemplate" / "spec"
+    spec = value / "volumeClaimTemplate" / "spec"
     modes, size = spec / "accessModes", spec / "resources" / "requests" / "storage"
     unknown = any(type(mode.value) is str and mode.value not in _MODES for mode in modes.items())
     if not modes.size or unknown:
@@ -73,45 +73,45 @@ def claim(held: Field, _: InspectedPod) -> Iterator[Fault]:
         yield Fault(size, message, REQUIRED)
 
 
-def file_path(held: Field, _: InspectedPod) -> Iterator[Fault]:
+def file_path(value: Field, _: InspectedPod) -> Iterator[Fault]:
     """Report a file without a path, or with an invalid one."""
-    path = held / "path"
+    path = value / "path"
     if not path.text:
         yield Fault(path, "a file has no path: set it", REQUIRED)
     elif not is_local(path.text):
         yield wrong(path, "write a relative path without '..'")
 
 
-def downward_item(held: Field, pod: InspectedPod) -> Iterator[Fault]:
+def downward_item(value: Field, pod: InspectedPod) -> Iterator[Fault]:
     """Report a file of the downward API with an invalid path or without one source."""
-    yield from file_path(held, pod)
-    field, resource = held / "fieldRef", held / "resourceFieldRef"
+    yield from file_path(value, pod)
+    field, resource = value / "fieldRef", value / "resourceFieldRef"
     if field.given == resource.given:
         message = "a file needs fieldRef or resourceFieldRef: write one of the two"
-        yield Fault(held, message, REQUIRED)
+        yield Fault(value, message, REQUIRED)
     if type(field.value) is dict:
         yield from field_ref(field, _VOLUME_FIELDS)
     elif type(resource.value) is dict:
         yield from resource_ref(resource)
 
 
-def projection(held: Field, _: InspectedPod) -> Iterator[Fault]:
+def projection(value: Field, _: InspectedPod) -> Iterator[Fault]:
     """Report an entry of a projected volume with two sources."""
-    source_names = [name for name in _PROJECTIONS if (held / name).given]
+    source_names = [name for name in _PROJECTIONS if (value / name).given]
     if len(source_names) > 1:
-        yield Fault(held, f"it has {' and '.join(source_names)}: keep one source", FORBIDDEN)
+        yield Fault(value, f"it has {' and '.join(source_names)}: keep one source", FORBIDDEN)
 
 
-def check_projection_name(held: Field, _: InspectedPod) -> Iterator[Fault]:
+def check_projection_name(value: Field, _: InspectedPod) -> Iterator[Fault]:
     """Report a Secret or ConfigMap without a name."""
-    if not (held / "name").text:
-        yield Fault(held / "name", f"{held.token} has no name: set it", REQUIRED)
+    if not (value / "name").text:
+        yield Fault(value / "name", f"{value.token} has no name: set it", REQUIRED)
 
 
-def token(held: Field, pod: InspectedPod) -> Iterator[Fault]:
+def token(value: Field, pod: InspectedPod) -> Iterator[Fault]:
     """Report a service account token with a short life or an invalid path."""
-    field = held / "expirationSeconds"
+    field = value / "expirationSeconds"
     seconds = whole(field)
     if seconds is not None and not 600 <= seconds <= 2**32:  # noqa: PLR2004 - the API's limits
         yield Fault(field, f"expirationSeconds is {seconds}: write 600 or more")
-    yield from file_path(held, pod)
+    yield from file_path(value, pod)
