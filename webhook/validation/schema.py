@@ -42,6 +42,7 @@ _DATE: Final = re.compile(
     re.ASCII,
 )
 _SHOWN: Final = 40
+_RESOURCES: Final = "resources"
 _YAML_TEXTS: Final = ("serveConfigV2", "runtimeEnvYAML")
 _KINDS: Final = {dict: "a map", list: "a list"}
 _MISSPELT: Final = 0.85
@@ -139,6 +140,8 @@ def field_unknown(ray_object: RayObject) -> Iterator[Fault]:
                 hint = "a later KubeRay has it"
             elif values and not near and values.keys() <= part_fields.keys():
                 hint = "move its fields one level up"
+            elif not near and holder.token == _RESOURCES:
+                hint = "write it in limits or requests"
             elif not near and (place := _find_place(schema, root, holder, key)):
                 hint = f"write it in {place}"
             elif close_keys := [near] if near else get_close_matches(key[:64], part_fields, n=1):

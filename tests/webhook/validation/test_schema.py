@@ -236,6 +236,12 @@ def test_a_pasted_part_with_its_own_spec_is_to_be_unpacked() -> None:
     assert messages["spec.rayClusterSpec.spec"] == hint
 
 
+def test_an_amount_beside_limits_and_requests_is_named_with_its_place() -> None:
+    value = with_container(resources={"nvidia.com/gpu": 1})
+    (finding,) = check_file("RayCluster", value)
+    assert finding.message == "no such field: write it in limits or requests"
+
+
 def test_a_field_of_a_later_release_is_not_to_be_searched_elsewhere() -> None:
     value = a_cluster().spec(autoscalerOptions={"version": "v2"}, enableInTreeAutoscaling=True)
     old = RuleSettings(kuberay=(1, 3))
