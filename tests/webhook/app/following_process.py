@@ -43,7 +43,7 @@ def following(folder: Path, port: int) -> Iterator["subprocess.Popen[str]"]:
 
 
 def is_ready(admin: str) -> bool:
-    return httpx.get(f"{admin}/readyz").status_code == httpx.codes.OK
+    return httpx.get(f"{admin}/readyz", timeout=60).status_code == httpx.codes.OK
 
 
 def trust(folder: Path) -> ssl.SSLContext:

@@ -137,16 +137,19 @@ def test_a_draining_process_is_not_ready_answers_and_ends_the_connection(tmp_pat
     with (
         draining(tmp_path, 4) as server,
         httpx.Client(
-            verify=trusting(server), headers={"content-type": "application/json"}
+            verify=trusting(server), headers={"content-type": "application/json"}, timeout=60
         ) as client,
     ):
         before = client.post(f"{server.url}/mutate", content=body)
         assert (before.status_code, before.headers.get("connection")) == (200, None)
-        assert httpx.get(f"{server.admin}/readyz").text == "[+] certificate\n[+] not draining\n"
+        assert (
+            httpx.get(f"{server.admin}/readyz", timeout=60).text
+            == "[+] certificate\n[+] not draining\n"
+        )
         server.process.send_signal(signal.SIGTERM)
-        until(lambda: httpx.get(f"{server.admin}/readyz").status_code == 503)
-        assert "[-] not draining" in httpx.get(f"{server.admin}/readyz").text
-        assert httpx.get(f"{server.admin}/livez").text == "ok"
+        until(lambda: httpx.get(f"{server.admin}/readyz", timeout=60).status_code == 503)
+        assert "[-] not draining" in httpx.get(f"{server.admin}/readyz", timeout=60).text
+        assert httpx.get(f"{server.admin}/livez", timeout=60).text == "ok"
         for _ in range(2):  # the first on the connection of before, the second on a new one
             after = client.post(f"{server.url}/mutate", content=body)
             assert (after.status_code, after.headers["connection"]) == (200, "close")
@@ -174,9 +177,9 @@ def test_idle_connections_are_kept_longer_than_kube_apiserver_keeps_them() -> No
 
 def test_readyz_verbose_says_when_the_certificate_expires(tmp_path: Path) -> None:
     with draining(tmp_path, 0) as server:
-        lines = httpx.get(f"{server.admin}/readyz?verbose").text.splitlines()
+        lines = httpx.get(f"{server.admin}/readyz?verbose", timeout=60).text.splitlines()
         assert lines[0].startswith("[+] certificate: expires 20")
-        metrics = httpx.get(f"{server.admin}/metrics").text
+        metrics = httpx.get(f"{server.admin}/metrics", timeout=60).text
         assert "ray_webhook_certificate_expiry_timestamp_seconds 1." in metrics
         assert "ray_webhook_certificate_rejected 0.0" in metrics
         assert 'ray_webhook_build_info{process="serve",version="' in metrics

@@ -95,8 +95,10 @@ async def serving(
     trust = ssl.create_default_context(cafile=str(directory / "ca.crt"))
     async with (
         beside(*(runnable.run() for runnable in service.runnables.values())),
-        httpx.AsyncClient(base_url=f"https://127.0.0.1:{port}", verify=trust) as reviews,
-        httpx.AsyncClient(base_url=f"http://127.0.0.1:{admin}") as probes,
+        httpx.AsyncClient(
+            base_url=f"https://127.0.0.1:{port}", verify=trust, timeout=60
+        ) as reviews,
+        httpx.AsyncClient(base_url=f"http://127.0.0.1:{admin}", timeout=60) as probes,
     ):
         yield Served(reviews, probes)
 
@@ -114,7 +116,7 @@ async def controlling(
     (port,) = process.bind()
     async with (
         beside(*(runnable.run() for runnable in process.runnables.values())),
-        httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}") as probes,
+        httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=60) as probes,
     ):
         yield probes
 

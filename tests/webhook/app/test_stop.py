@@ -31,7 +31,7 @@ async def test_a_stopping_process_answers_a_review_that_waits_for_a_read(tmp_pat
     async with FakeApi().serving() as api:
         with following(tmp_path, api.port) as process:
             url, admin = await asyncio.to_thread(ready, process)
-            async with httpx.AsyncClient(verify=trust(tmp_path)) as client:
+            async with httpx.AsyncClient(verify=trust(tmp_path), timeout=60) as client:
                 await asyncio.to_thread(until, lambda: is_ready(admin), 30)
                 api.list_delay, api.before = 1.5, noticed
                 body = pod_review(worker("hosts-4"), dry_run=True)

@@ -18,7 +18,7 @@ async def test_the_reason_of_a_503_is_in_kubectl_log_metrics_readiness(tmp_path:
     async with FakeApi().serving() as api:
         with following(tmp_path, api.port) as process:
             url, admin = await asyncio.to_thread(ready, process)
-            async with httpx.AsyncClient(verify=trust(tmp_path)) as client:
+            async with httpx.AsyncClient(verify=trust(tmp_path), timeout=60) as client:
                 await asyncio.to_thread(until, lambda: is_ready(admin), 30)
                 before = (await client.get(f"{admin}/readyz?verbose")).text
                 api.before = lambda request: 403 if "fieldSelector" in request.query else 0

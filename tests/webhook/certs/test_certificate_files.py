@@ -264,7 +264,7 @@ class Load:
 
     def _ask(self, fresh: bool) -> None:
         limits = httpx.Limits(max_keepalive_connections=0 if fresh else 1)
-        with httpx.Client(verify=trusting(self._signer), limits=limits) as client:
+        with httpx.Client(verify=trusting(self._signer), limits=limits, timeout=60) as client:
             while not self._stop.is_set():
                 try:
                     self._answers.append(client.get(self._url).text)

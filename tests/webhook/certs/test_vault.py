@@ -4,6 +4,7 @@ import asyncio
 import base64
 import ssl
 from collections.abc import Awaitable, Callable
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 from urllib.parse import urlsplit
@@ -81,7 +82,8 @@ def test_two_processes_serve_with_the_certificate_that_one_of_them_made(tmp_path
         )
         with serving(tmp_path, [], *flags) as first, serving(tmp_path, [], *flags) as second:
             for server in (first, second):
-                until(lambda server=server: httpx.get(f"{server.admin}/readyz").is_success)  # type: ignore[misc]  # a default binds it
+                ready = partial(httpx.get, f"{server.admin}/readyz", timeout=60)
+                until(lambda ready=ready: ready().is_success)  # type: ignore[misc]  # a default binds it
             (bundle,) = objects.bundles()
             trust = ssl.create_default_context(cadata=base64.b64decode(bundle).decode())
             ports = [urlsplit(server.url).port or 0 for server in (first, second)]
@@ -125,7 +127,7 @@ def test_a_process_is_ready_before_its_configurations_exist(tmp_path: Path) -> N
         flags = ("--tls.source", "self-signed", "--installation.namespace", "ray-webhook")
         config = ("--kubeconfig", str(objects.kubeconfig(tmp_path)))
         with serving(tmp_path, [], *flags, *config) as server:
-            until(lambda: httpx.get(f"{server.admin}/readyz").is_success, 60)
+            until(lambda: httpx.get(f"{server.admin}/readyz", timeout=60).is_success, 60)
             for path, configuration in kept.items():
                 objects.put(path, configuration)
             until(lambda: objects.bundles() == {objects.objects[SECRET]["data"]["ca.crt"]}, 60)

@@ -73,7 +73,7 @@ def test_processes_listen_on_both_families(process: str, loopback: str, tmp_path
         for address in addresses:
             url = address.replace("127.0.0.1", loopback)
             path = "/mutate" if url.startswith("https") else "/livez"
-            status = httpx.get(f"{url}{path}", verify=trust).status_code
+            status = httpx.get(f"{url}{path}", verify=trust, timeout=60).status_code
             assert status == (405 if path == "/mutate" else 200)
 
 
@@ -82,9 +82,9 @@ def test_a_process_with_an_address_listens_on_it_alone(loopback: str, tmp_path: 
     (other,) = {"127.0.0.1", "[::1]"} - {loopback}
     with listening("serve", tmp_path, f"--host={loopback.strip('[]')}") as (_, admin):
         assert loopback in admin
-        assert httpx.get(f"{admin}/livez").status_code == 200
+        assert httpx.get(f"{admin}/livez", timeout=60).status_code == 200
         with pytest.raises(httpx.ConnectError):
-            httpx.get(f"{admin.replace(loopback, other)}/livez")
+            httpx.get(f"{admin.replace(loopback, other)}/livez", timeout=60)
 
 
 async def test_a_machine_without_ipv6_listens_on_ipv4(monkeypatch: pytest.MonkeyPatch) -> None:
