@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from itertools import dropwhile
 from typing import Final
 
 from msgspec import Struct
@@ -36,7 +37,9 @@ _ENDLESS: Final = re.compile(
     """,
     re.VERBOSE,
 )
-_LOOP_ENDS: Final = re.compile(r"\bbreak\b|\bdone\b[^\n;]*&(?!&)")
+_BREAK: Final = re.compile(r"\bbreak\b")
+_DONE: Final = re.compile(r"\bdone\b[^\n;]*")
+_BACKGROUND: Final = re.compile(r"&(?!&)")
 
 
 def ray_command_nested_shell(cluster: ClusterSpec) -> Iterator[Fault]:
@@ -71,10 +74,11 @@ def ray_command_never_ends(cluster: ClusterSpec) -> Iterator[Fault]:
     """
     for group in cluster.every_group:
         script = _join_words(cluster, group)
+        ends = _ends_loops(script)
         for command in _foreground(script) if script else ():
             match = _ENDLESS.match(_bare(command))
             loop = command.startswith(("while", "until"))
-            if match and not (loop and _LOOP_ENDS.search(script)):
+            if match and not (loop and ends):
                 problem = f"{' '.join(command.split())[:30]!r} does not end, so Ray never starts"
                 yield Fault(_field(group), f"{problem}: use another container, or (... &)")
                 break
@@ -180,8 +184,9 @@ def _field(group: GroupSpec) -> Field:
 
 def _incomplete(text: str) -> str:
     """Return the problem of a text that `&&` cannot continue."""
+    end = len(text.rstrip())
     for mark in read_marks(text):
-        last = not text[mark.end :].strip()
+        last = mark.end >= end
         if mark.kind == "quote":
             return f"the quote {mark.text} is not closed: close it"
         if mark.kind == "comment" and last:
@@ -211,9 +216,18 @@ def _foreground(text: str) -> Iterator[str]:
     yield from (*waiting, text[start:])
 
 
+def _ends_loops(script: str) -> bool:
+    """Return whether a loop of a script ends, or runs in the background."""
+    if _BREAK.search(script):
+        return True
+    return any(_BACKGROUND.search(done[0]) for done in _DONE.finditer(script))
+
+
 def _bare(command: str) -> str:
     """Return a command without assignments and wrappers before it, and without its folder."""
-    tokens = command.split()
-    while tokens and (tokens[0] in _WRAPPERS or _ASSIGNMENT.match(tokens[0])):
-        tokens.pop(0)
+    tokens = [
+        *dropwhile(
+            lambda token: token in _WRAPPERS or bool(_ASSIGNMENT.match(token)), command.split()
+        )
+    ]
     return " ".join([tokens[0].rpartition("/")[2], *tokens[1:]]) if tokens else ""

@@ -1,10 +1,12 @@
 """Commands of Ray's container: what runs before `ray start`, and what keeps it from running."""
 
 import subprocess
+from functools import partial
 
 import pytest
 
 from tests.harness.ray_objects import a_cluster, a_job, a_service, findings, found, rules
+from tests.harness.work import RATIO_MAX, seconds
 
 NESTED, ENDLESS, SYNTAX = (
     "ray-command-nested-shell",
@@ -72,6 +74,16 @@ def test_a_text_that_kuberay_cannot_continue(text: str) -> None:
 def test_a_text_that_kuberay_continues(text: str) -> None:
     assert command_rules([text]) == set()
     assert "started" in _output(text)
+
+
+@pytest.mark.parametrize("repeated", ["while true; {}", "{}\nbreak"])
+@pytest.mark.parametrize("unit", ["done ", "while true\n", "\n"])
+def test_the_time_for_a_script_is_linear_in_its_length(repeated: str, unit: str) -> None:
+    half, whole = (
+        seconds(partial(findings, a_cluster().group().container(args=[repeated.format(text)])), 2)
+        for text in (unit * 6_000, unit * 12_000)
+    )
+    assert whole <= RATIO_MAX * half + 0.05
 
 
 def test_the_end_of_a_text_is_in_the_last_list() -> None:
