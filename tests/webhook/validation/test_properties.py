@@ -58,8 +58,9 @@ def test_garbage_in_any_one_field_never_raises(kind: str) -> None:
         (value for value in WHOLE if value["kind"] == kind),
         key=lambda value: len(json.dumps(value)),
     )
-    for way in fields_of(richest):
-        for garbage in GARBAGE:
+    for number, way in enumerate(fields_of(richest)):
+        # The other kinds contain most fields of a RayCluster: a third of the values each
+        for garbage in GARBAGE if kind == "RayCluster" else GARBAGE[number % 3 :: 3]:
             value = replaced(richest, way, garbage)
             for finding in [
                 *check(kind, value, ALL_GATES),
