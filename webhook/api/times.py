@@ -2,6 +2,7 @@
 
 import re
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Final
 
 _INSTANT: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?Z", re.ASCII)
@@ -14,7 +15,12 @@ def seconds_of(text: str | None) -> float | None:
     """Return the seconds since the epoch, or None for an invalid timestamp, such as one of the year
     0, which the API server accepts in Events.
     """
-    if not text or len(text) > _LENGTH_MAX or not _INSTANT.fullmatch(text):
+    return _seconds(text) if text and len(text) <= _LENGTH_MAX else None
+
+
+@lru_cache(maxsize=1 << 13)  # pods of a replica have equal times: 7 % of a report
+def _seconds(text: str) -> float | None:
+    if not _INSTANT.fullmatch(text):
         return None
     try:
         return datetime.fromisoformat(text).timestamp()
