@@ -25,7 +25,13 @@ from webhook.manifest.kuberay_pods import MOST_PODS, cluster_for, count_pods, ex
 from webhook.manifest.reader import Manifest, as_yaml
 from webhook.manifest.standalone import load_state
 from webhook.manifest.start_command import start_commands
-from webhook.manifest.views import NAMELESS, as_pod, problem_in, require_owner
+from webhook.manifest.views import (
+    NAMELESS,
+    as_pod,
+    problem_in,
+    require_owner,
+    with_generated_name,
+)
 from webhook.mutation.edit import (
     AddClaim,
     AppendResizeRule,
@@ -202,7 +208,11 @@ async def _play(
     given: list[Manifest], state: list[Manifest], policy: Policy, *, indexed: bool
 ) -> tuple[list[Sharded], list[_Result]]:
     """Return the results of the RayClusters, and of all pods. Raises ManifestError."""
-    given = [manifest for manifest in map(_convert_owner, given) if manifest is not None]
+    given = [
+        manifest
+        for manifest in map(_convert_owner, map(with_generated_name, given))
+        if manifest is not None
+    ]
     sent = shard_clusters(
         [manifest for manifest in given if manifest.kind == names.RAYCLUSTER_KIND], state
     )

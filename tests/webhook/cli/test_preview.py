@@ -278,6 +278,21 @@ def test_a_warning_of_an_object_with_a_generated_name_has_its_prefix(
     assert "ray-webhook preview: RayJob j-: warning: " in run("preview", write(job)).err
 
 
+@pytest.mark.parametrize("kind", ["RayCluster", "RayJob"])
+def test_pods_of_an_object_with_a_generated_name_are_admitted(
+    run: Run, write: Write, kind: str
+) -> None:
+    document = a_cluster("c").group("g", hosts=2).build() | {"kind": kind}
+    document["metadata"] = {"generateName": "train-"}
+    if kind == "RayJob":
+        document["spec"] = {"entrypoint": "python a.py", "rayClusterSpec": document["spec"]}
+    status, out, err = run("preview", write(document), "-o", "yaml")
+    assert (status, err) == (0, "")
+    (cluster,) = {pod["metadata"]["labels"][names.LABEL_CLUSTER] for pod in yaml.safe_load_all(out)}
+    suffixes = 2 if kind == "RayJob" else 1
+    assert re.fullmatch(f"train(-[a-z0-9]{{5}}){{{suffixes}}}", cluster)
+
+
 def a_shard(name: str, index: str = "") -> Object:
     """Return a RayCluster of the shard group `search`."""
     built = a_cluster(name).group("g").opting(shard_group="search")
