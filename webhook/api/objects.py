@@ -354,11 +354,15 @@ WAIT_FOR_HEAD_MOST: Final = {"cpu": "900m", "memory": "1Gi"}
 Guaranteed pod, also those of init containers, so a whole CPU could have a node refuse the pod.
 """
 
-RAYCLUSTER_BYTES_MAX: Final = 256 * 1024
-"""Of a RayCluster that is read: the event loop decodes and reads one of that size within 5 ms. A
+RAYCLUSTER_BYTES_MAX: Final = 384 * 1024
+"""Of a RayCluster that is read: the event loop decodes and reads one of that size in about 5 ms. A
 worker group with its template has 1 to 3 KiB.
 """
-RAYCLUSTER_WRITTEN_BYTES_MAX: Final = 208 * 1024
+GROUPS_MAX: Final = 1000
+"""Maximum worker groups of a RayCluster. Further ones are not read, which bounds the time that a
+hostile spec can take.
+"""
+RAYCLUSTER_WRITTEN_BYTES_MAX: Final = 320 * 1024
 """Of what users write of a RayCluster. The rest is for its status and managed fields."""
 
 

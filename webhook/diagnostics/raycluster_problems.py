@@ -414,7 +414,7 @@ def ignored(cluster: AssignedCluster) -> Iterator[Symptom]:
 def not_read(cluster: AssignedCluster) -> Iterator[Symptom]:
     """A RayCluster that is too large for the webhook to read.
 
-    A RayCluster of more than 256 KiB would delay all other reviews, so only its name, its exemption
+    A RayCluster of more than 384 KiB would delay all other reviews, so only its name, its exemption
     and its shard index are read. Its new workers are refused, its groups are not diagnosed, and its
     pod groups and replicas are left as they are.
 

@@ -2,19 +2,20 @@
 carry.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from msgspec import Struct, structs
 
 from webhook.accelerators.devices import TPU, may_request
 from webhook.api import names
 from webhook.api.objects import (
+    GROUPS_MAX,
     RAYCLUSTER_BYTES_MAX,
+    EnvVar,
     HeadGroup,
     RayCluster,
     Strings,
     Template,
-    TemplateContainer,
     WorkerGroup,
 )
 from webhook.groups.annotations import (
@@ -41,7 +42,6 @@ from webhook.groups.kueue import NO_KUEUE, Kueue, read_kueue
 from webhook.groups.scheduling_groups import NO_GANG, Gang, read_gang
 from webhook.groups.slice_jobs import (
     NO_JOBS,
-    SLICE_VARIABLES,
     UNKNOWN_ID,
     SliceGroup,
     SliceJob,
@@ -109,7 +109,8 @@ def read_cluster_config(cluster: RayCluster, *, ignoring: bool = True) -> RayClu
     slices: list[SliceGroup] = []
     meta = cluster.metadata
     annotations = meta.annotations or {}
-    for group in cluster.groups:
+    read_groups = cluster.groups[:GROUPS_MAX]
+    for group in read_groups:
         if group.group_name not in groups:
             if (tpu_group := _slice_group(group)) is not None:
                 slices.append(tpu_group)
@@ -132,7 +133,7 @@ def read_cluster_config(cluster: RayCluster, *, ignoring: bool = True) -> RayClu
             meta.labels or {},
             [
                 cluster.spec.head_group_spec.template.spec,
-                *(group.template.spec for group in cluster.groups),
+                *(group.template.spec for group in read_groups),
             ],
             autoscaling=bool(cluster.spec.enable_in_tree_autoscaling),
         ),
@@ -172,20 +173,26 @@ def _drop_containers(template: Template) -> Template:
 def _slice_group(group: WorkerGroup) -> SliceGroup | None:
     """Return a worker group of TPUs. Its template may have thousands of containers."""
     containers = group.template.spec.containers or ()
-    variables = [
-        values for container in containers if container.env and (values := _slice_values(container))
-    ]
-    if not variables or not any(may_request(TPU, container.resources) for container in containers):
+    variables = [_slice_variables(container.env) for container in containers if container.env]
+    if not variables:
         return None
-    return slice_group(group.group_name, variables, group.desired)
+    slices = slice_group(group.group_name, variables, group.desired)
+    if slices is None:
+        return None
+    return (
+        slices if any(may_request(TPU, container.resources) for container in containers) else None
+    )
 
 
-def _slice_values(container: TemplateContainer) -> Strings:
-    return {
-        entry.name: UNKNOWN_ID if entry.value_from is not None else entry.value or ""
-        for entry in container.env or ()
-        if entry.name in SLICE_VARIABLES
-    }
+def _slice_variables(env: Sequence[EnvVar]) -> tuple[str, str]:
+    """Return the number of slices and the slice id of a container, empty if it has none."""
+    number = slice_id = ""
+    for entry in env:
+        if entry.name == names.MEGASCALE_NUM_SLICES:
+            number = UNKNOWN_ID if entry.value_from is not None else entry.value or ""
+        elif entry.name == names.MEGASCALE_SLICE_ID:
+            slice_id = UNKNOWN_ID if entry.value_from is not None else entry.value or ""
+    return number, slice_id
 
 
 def too_large(size: int, maximum: int = RAYCLUSTER_BYTES_MAX) -> str:

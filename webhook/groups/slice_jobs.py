@@ -10,7 +10,6 @@ from webhook.api import names
 NUMBER_DIGITS: Final = 9
 """Maximum digits of a number of slices; Python itself parses up to 4,300 digits."""
 
-SLICE_VARIABLES: Final = frozenset({names.MEGASCALE_NUM_SLICES, names.MEGASCALE_SLICE_ID})
 UNKNOWN_ID: Final = "?"
 """A slice id that a template takes from another source."""
 
@@ -45,17 +44,14 @@ NO_JOBS: Final[Mapping[str, SliceJob]] = {}
 
 
 def slice_group(
-    name: str, variables: Iterable[Mapping[str, str]], replicas: int
+    name: str, variables: Iterable[tuple[str, str]], replicas: int
 ) -> SliceGroup | None:
-    """Return a worker group of TPUs by the variables of its containers, whose values are UNKNOWN_ID
-    if they are not literals; None if no container has a number of slices.
+    """Return a worker group of TPUs by the number of slices and the slice id of each container,
+    which are UNKNOWN_ID if they are not literals; None if no container has a number of slices.
     """
-    for container_variables in variables:
-        number = container_variables.get(names.MEGASCALE_NUM_SLICES, "")
+    for number, slice_id in variables:
         if number.isascii() and number.isdecimal() and len(number) <= NUMBER_DIGITS:
-            return SliceGroup(
-                name, number, container_variables.get(names.MEGASCALE_SLICE_ID, ""), replicas
-            )
+            return SliceGroup(name, number, slice_id, replicas)
     return None
 
 

@@ -22,7 +22,7 @@ from webhook.accelerators.devices import (
 )
 from webhook.accelerators.slices import Slice, read_slice
 from webhook.api import names
-from webhook.api.objects import ALWAYS, ResourceClaim, WorkerGroup, map_of
+from webhook.api.objects import ALWAYS, GROUPS_MAX, ResourceClaim, WorkerGroup, map_of
 from webhook.api.release import Release, image_release, parse_release
 from webhook.groups.ippr import parse_ippr
 from webhook.groups.kueue import NO_KUEUE, Kueue, read_kueue
@@ -31,9 +31,6 @@ from webhook.validation.rule_settings import RuleSettings
 
 UNBOUNDED: Final = 2147483647
 """The CRD's default of `maxReplicas`."""
-
-GROUPS_MAX: Final = 500
-"""Number of worker groups that the rules check; it bounds the time that a hostile spec can take."""
 
 AUTOSCALER_V2_SINCE: Final = (2, 47)
 """The first Ray release with autoscaler v2 by default."""

@@ -13,7 +13,7 @@ from webhook.api.formats import (
     is_dns_subdomain,
     is_label_value,
 )
-from webhook.api.objects import RAYCLUSTER_WRITTEN_BYTES_MAX
+from webhook.api.objects import GROUPS_MAX, RAYCLUSTER_WRITTEN_BYTES_MAX
 from webhook.api.review import DUPLICATE, FORBIDDEN, REQUIRED
 from webhook.groups.group_config import too_large
 from webhook.groups.identity import MAX_HOSTS, MAX_REPLICAS
@@ -26,7 +26,7 @@ from webhook.groups.naming import (
     pod_prefix,
 )
 from webhook.manifest.kuberay_pods import MOST_PODS
-from webhook.validation.cluster import GROUPS_MAX, UNBOUNDED, ClusterSpec
+from webhook.validation.cluster import UNBOUNDED, ClusterSpec
 from webhook.validation.finding import Fault
 from webhook.validation.ray_object import RayObject
 
@@ -51,23 +51,23 @@ def containers_missing(cluster: ClusterSpec) -> Iterator[Fault]:
 
 
 def too_many_groups(cluster: ClusterSpec) -> Iterator[Fault]:
-    """More worker groups than the rules check.
+    """More worker groups than the webhook reads.
 
-    The duration of a review is bounded, so further groups are not checked; KubeRay would need
-    minutes for them too.
+    The duration of a review is bounded, so further groups are not read, and their workers are
+    refused; KubeRay would need minutes for them too.
 
     https://github.com/ray-project/kuberay/pull/5132
     """
     field, advice = cluster.field / "workerGroupSpecs", "use fewer, with more replicas"
     if field.size > GROUPS_MAX:
-        problem = f"{field.size} worker groups, of which the first {GROUPS_MAX} are checked"
+        problem = f"{field.size} worker groups, of which the first {GROUPS_MAX} are read"
         yield Fault(field, f"{problem}: {advice}")
 
 
 def raycluster_too_large(cluster: ClusterSpec) -> Iterator[Fault]:
-    """A RayCluster of more than 208 KiB with its labels and annotations, as JSON.
+    """A RayCluster of more than 320 KiB with its labels and annotations, as JSON.
 
-    With its status and managed fields it may have 256 KiB. The webhook reads no larger one, because
+    With its status and managed fields it may have 384 KiB. The webhook reads no larger one, because
     it would delay the reviews of all other pods, so it refuses the workers of this one. The API
     server stores objects of up to 1.5 MiB.
 

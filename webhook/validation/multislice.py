@@ -112,12 +112,15 @@ def _jobs(cluster: ClusterSpec) -> Mapping[str, SliceJob]:
     return slice_jobs([member for member in slice_groups if member is not None])
 
 
-def _variables(container: ContainerSpec) -> dict[str, str]:
-    return {
-        name: container.literal(name) or UNKNOWN_ID
-        for name in (names.MEGASCALE_NUM_SLICES, names.MEGASCALE_SLICE_ID)
-        if container.sets(name)
-    }
+def _variables(container: ContainerSpec) -> tuple[str, str]:
+    return (
+        _value(container, names.MEGASCALE_NUM_SLICES),
+        _value(container, names.MEGASCALE_SLICE_ID),
+    )
+
+
+def _value(container: ContainerSpec, name: str) -> str:
+    return (container.literal(name) or UNKNOWN_ID) if container.sets(name) else ""
 
 
 def _number(container: ContainerSpec) -> Field:

@@ -132,7 +132,7 @@ CLUSTER_RULES: Final = (
     deny(updates.upgrade_strategy_unknown, "ValidateRayClusterUpgradeOptions"),
     deny(updates.upgrade_strategy_not_own, "ValidateRayClusterUpgradeOptions"),
     deny(groups.containers_missing, _CLUSTER),
-    warn(groups.too_many_groups),
+    deny(groups.too_many_groups),
     deny(groups.raycluster_too_large),
     warn(groups.too_many_pods),
     deny(groups.group_name_duplicate, by=KUBERAY),

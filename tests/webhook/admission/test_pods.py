@@ -67,7 +67,7 @@ def test_a_pod_that_is_no_worker_passes_untouched(node_type: str) -> None:
 def test_a_worker_of_a_cluster_that_is_too_large_to_be_read_is_refused_with_its_size() -> None:
     webhook = Webhook(a_cluster("c").build() | {"unread_bytes": 400_000})
     refused = webhook.admit(a_pod().worker("g").of("c").build()).answer
-    assert "RayCluster c has 390 KiB, above the maximum of 256 KiB" in refused.causes[0].message
+    assert "RayCluster c has 390 KiB, above the maximum of 384 KiB" in refused.causes[0].message
 
 
 def test_a_worker_of_an_ignored_cluster_passes_untouched() -> None:

@@ -2,6 +2,7 @@
 
 from tests.builders import NAMESPACE, a_cluster, cluster_config, uid_of
 from webhook.api import names
+from webhook.api.objects import GROUPS_MAX
 from webhook.groups.group_config import ClusterIndex
 
 
@@ -46,3 +47,10 @@ def test_a_cluster_whose_facts_did_not_change_stays_the_same_object() -> None:
     assert index.get(first.namespace, "c") is first
     index.put(other)
     assert index.get(first.namespace, "c") is other
+
+
+def test_further_groups_than_the_maximum_are_not_read() -> None:
+    built = a_cluster("c")
+    for number in range(GROUPS_MAX + 1):
+        built.group(f"g{number}")
+    assert list(cluster_config(built).groups) == [f"g{number}" for number in range(GROUPS_MAX)]

@@ -9,8 +9,9 @@ from itertools import chain, islice
 from typing import Final
 
 from webhook.api.formats import is_dns_subdomain
+from webhook.api.objects import GROUPS_MAX
 from webhook.api.review import DUPLICATE, REQUIRED
-from webhook.validation.cluster import GROUPS_MAX, ClusterSpec, GroupSpec
+from webhook.validation.cluster import ClusterSpec, GroupSpec
 from webhook.validation.field import Field
 from webhook.validation.finding import Fault
 from webhook.validation.pods.containers import PADDED, is_padded, source_of
