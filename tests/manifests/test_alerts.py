@@ -124,6 +124,14 @@ CASES = {
 }
 MORE = (
     (
+        "RayWebhookRayClusterFails",
+        Case(
+            {f'{PROBLEMS}{{raycluster_namespace="team",diagnosis="cluster-not-created"}}': "1x70"},
+            {f'{PROBLEMS}{{raycluster_namespace="team",diagnosis="host-missing"}}': "0x70"},
+            {"raycluster_namespace": "team", "diagnosis": "cluster-not-created"},
+        ),
+    ),
+    (
         "RayWebhookNobodyLeads",
         Case(
             {"ray_webhook_scheduling_enabled": "0x70", SERVE: "1x70"},
@@ -141,6 +149,9 @@ MORE = (
 """Other ways in which an alert fires: no controller at all, and calls that fail open."""
 
 
+_WITH = re.compile(r"{{ with \$labels\.(\w+) }}(.*?){{ else }}(.*?){{ end }}")
+
+
 def test_every_alert_has_a_case() -> None:
     assert CASES.keys() == RULES.keys()
 
@@ -150,6 +161,12 @@ def expected(name: str, labels: Mapping[str, str]) -> list[Object]:
     rule = RULES[name]
 
     def filled(text: str) -> str:
+        text = _WITH.sub(
+            lambda found: (
+                found[2].replace("{{ . }}", labels[found[1]]) if found[1] in labels else found[3]
+            ),
+            text,
+        )
         return re.sub(r"{{ \$labels\.(\w+) }}", lambda found: labels.get(found[1], ""), text)
 
     annotations = {key: filled(text) for key, text in rule["annotations"].items()}
