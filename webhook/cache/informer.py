@@ -12,9 +12,10 @@ from typing import Any, Final, Generic, TypeVar
 import msgspec
 from msgspec import Struct, field
 
+from webhook.api.formats import in_line
 from webhook.cache.store import Store, number
 from webhook.kubeclient.client import JSON, METADATA, UNREADABLE, Api
-from webhook.kubeclient.errors import ApiError, Status, oneline
+from webhook.kubeclient.errors import ApiError, Status
 from webhook.kubeclient.timeouts import Backoff, Clock, Timing
 from webhook.kubeclient.wire import (
     Codec,
@@ -266,6 +267,6 @@ def decode_event(codec: Codec[T], line: bytes) -> WatchEvent[T] | WatchEvent[Stu
 
 
 def _build_watch_error(status: Status) -> ApiError:
-    message = oneline(status.message or status.reason or "")
+    message = in_line(status.message or status.reason or "")
     reason = "expired" if status.code == _GONE else "server"
     return ApiError(reason, f"the API server ended the watch with {status.code}: {message}")

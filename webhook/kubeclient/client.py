@@ -19,8 +19,9 @@ from aiohttp.http_exceptions import LineTooLong
 from yarl import URL
 
 from webhook import __version__
+from webhook.api.formats import in_line
 from webhook.kubeclient.access import Load, RenewedAccess
-from webhook.kubeclient.errors import ApiError, ConfigurationError, Status, oneline
+from webhook.kubeclient.errors import ApiError, ConfigurationError, Status
 from webhook.kubeclient.timeouts import ServerTime
 
 Query = Sequence[tuple[str, str]]
@@ -352,6 +353,6 @@ def _refusal(response: aiohttp.ClientResponse, body: bytes) -> ApiError:
         status_message = msgspec.json.decode(body, type=Status).message or ""
     except UNREADABLE:
         status_message = body.decode(errors="replace")
-    message = f"the API server answered {status}: {oneline(status_message)}"
+    message = f"the API server answered {status}: {in_line(status_message)}"
     # Kubernetes sends seconds; the other form of the header is a date.
     return ApiError(reason, message, float(after) if after.isdecimal() else None)

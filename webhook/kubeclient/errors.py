@@ -31,8 +31,3 @@ class ApiError(Exception):
         super().__init__(one_line(message))
         self.reason = reason
         self.retry_after = retry_after
-
-
-def oneline(text: str) -> str:
-    """Return a message of a server, sanitized for a log line."""
-    return " ".join(text[:4096].split())[:300]
