@@ -13,7 +13,11 @@ from webhook.api.formats import LABEL_VALUE_MAX
 _ALPHABET: Final = "bcdfghjklmnpqrstvwxz2456789"
 _SUFFIX_LETTERS: Final = "bcdfghjklmnpqrstvwxyz0123456789"
 SUFFIX_LENGTH: Final = 5
-"""Characters of a replica name after the name of the group and a hyphen."""
+"""Characters of a replica name after the name of the group and a hyphen, and of a generated name
+after its prefix.
+"""
+GENERATED_BASE_MAX: Final = 58
+"""Characters of `generateName` that the API server uses."""
 
 REPLICA_NAME_GROUP_MAX: Final = LABEL_VALUE_MAX - 1 - SUFFIX_LENGTH
 """Characters of a group name that leave room for `-xxxxx` in a label value."""
@@ -36,14 +40,24 @@ def pod_prefix(cluster: str, group: str | None) -> str:
 
 def replica_name(group: str, request_uid: str, attempt: int = 0) -> str:
     """Return `<group>-<5 characters>` in the format of KubeRay, deterministic for the request."""
-    digest = int.from_bytes(
-        blake2b(f"{request_uid}/{attempt}".encode(), digest_size=8).digest(), "big"
-    )
+    return f"{group}-{_suffix(f'{request_uid}/{attempt}')}"
+
+
+def generate_name(prefix: str) -> str:
+    """Return a name that the API server could generate from `generateName`, the same at each call.
+
+    https://github.com/kubernetes/apiserver/blob/master/pkg/storage/names/generate.go
+    """
+    return prefix[:GENERATED_BASE_MAX] + _suffix(prefix)
+
+
+def _suffix(seed: str) -> str:
+    digest = int.from_bytes(blake2b(seed.encode(), digest_size=8).digest(), "big")
     letters = []
     for _ in range(SUFFIX_LENGTH):
         digest, letter = divmod(digest, len(_ALPHABET))
         letters.append(_ALPHABET[letter])
-    return f"{group}-{''.join(letters)}"
+    return "".join(letters)
 
 
 def is_suffix(text: str) -> bool:

@@ -11,7 +11,7 @@ from msgspec import Struct
 from webhook.api.formats import explain_non_string, path_of
 from webhook.api.names import RAY_KINDS
 from webhook.api.objects import Container, EnvVar, ObjectMeta, Pod, PodSpec, RayCluster, Strings
-from webhook.groups.naming import replica_name
+from webhook.groups.naming import generate_name
 from webhook.manifest.reader import Manifest
 from webhook.manifest.yaml_values import ManifestError
 
@@ -88,22 +88,15 @@ class _Owner(Struct):
     spec: _Made | None = None
 
 
-_GENERATED_FROM_MAX: Final = 58
-"""Number of characters of `generateName` that the API server keeps."""
-
-
 def with_generated_name(manifest: Manifest) -> Manifest:
     """Return a Ray object with a name in place of its `generateName`: the same at each call, where
     the API server adds random characters. Any other object is returned unchanged.
-
-    https://github.com/kubernetes/apiserver/blob/master/pkg/storage/names/generate.go
     """
     meta = manifest.metadata
     prefix = meta.get("generateName")
     if manifest.kind not in RAY_KINDS or meta.get("name") or not (prefix and type(prefix) is str):
         return manifest
-    name = prefix[:_GENERATED_FROM_MAX] + replica_name("", prefix)[1:]
-    document = {**manifest.document, "metadata": {**meta, "name": name}}
+    document = {**manifest.document, "metadata": {**meta, "name": generate_name(prefix)}}
     return msgspec.structs.replace(manifest, document=document)
 
 

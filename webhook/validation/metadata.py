@@ -9,6 +9,7 @@ from webhook.api import names
 from webhook.api.formats import shorten
 from webhook.api.review import NOT_SUPPORTED
 from webhook.groups.annotations import ANNOTATIONS, OPT_INS
+from webhook.groups.naming import GENERATED_BASE_MAX, SUFFIX_LENGTH
 from webhook.validation.finding import Fault
 from webhook.validation.ray_object import RayObject
 from webhook.validation.schedule import parse_duration
@@ -38,12 +39,8 @@ LONGEST: Final = {
 }
 _DNS_1035: Final = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
 _INT64_MAX: Final = 2**63 - 1
-_GENERATED: Final = 5
-"""Number of characters that the API server adds to `generateName`."""
 _SUFFIX: Final = 6
 """Number of characters that KubeRay adds to the name of a RayCronJob for that of a RayJob."""
-_GENERATED_BASE: Final = 58
-"""Number of characters of `generateName` that the API server keeps."""
 _KEY_MAX: Final = 63
 """Maximum characters of a key without its prefix."""
 _SECONDS: Final = re.compile(r"[-+]?[0-9]{1,19}", re.ASCII)
@@ -58,7 +55,7 @@ def name_too_long(ray_object: RayObject) -> Iterator[Fault]:
     """
     kind, longest = ray_object.kind, LONGEST[ray_object.kind]
     name, prefix = ray_object.meta / "name", ray_object.meta / "generateName"
-    length = len(name.text) or min(len(prefix.text), _GENERATED_BASE) + _GENERATED
+    length = len(name.text) or min(len(prefix.text), GENERATED_BASE_MAX) + SUFFIX_LENGTH
     if length <= longest:
         return
     since = (1, 4)
@@ -68,7 +65,7 @@ def name_too_long(ray_object: RayObject) -> Iterator[Fault]:
         message = f"the name has {length} characters: use at most {longest} for a {kind}"
         yield Fault(name, message, since=since)
     else:
-        problem = f"generateName has {len(prefix.text)} characters and gets {_GENERATED} more"
+        problem = f"generateName has {len(prefix.text)} characters and gets {SUFFIX_LENGTH} more"
         yield Fault(prefix, f"{problem}: use at most {longest} in all for a {kind}", since=since)
 
 
