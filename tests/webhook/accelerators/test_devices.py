@@ -24,16 +24,9 @@ COUNTS = st.dictionaries(st.sampled_from([device.name for device in DEVICES]), s
 
 
 @pytest.mark.parametrize(("resource", "device"), [
-    ("google.com/tpu", TPU),
-    ("nvidia.com/gpu", GPU),
-    ("amd.com/gpu", GPU),
-    ("nvidia.com/mig-1g.5gb", GPU),
-    ("example.com/gpu", GPU),
-    ("nvidia.com/gpu.count", None),
-    ("vpc.amazonaws.com/efa", None),
-    ("cpu", None),
-    ("memory", None),
-    ("", None),
+    ("google.com/tpu", TPU), ("nvidia.com/gpu", GPU), ("amd.com/gpu", GPU),
+    ("nvidia.com/mig-1g.5gb", GPU), ("example.com/gpu", GPU), ("nvidia.com/gpu.count", None),
+    ("vpc.amazonaws.com/efa", None), ("cpu", None), ("memory", None), ("", None),
 ])  # fmt: skip
 def test_a_resource_is_one_device_or_none(resource: str, device: Device | None) -> None:
     assert device_of(resource, DEVICES) is device
@@ -54,15 +47,9 @@ def test_limits_count_else_requests() -> None:
 
 
 @pytest.mark.parametrize(("main", "inits", "chips"), [
-    ([4], [], 4),
-    ([4, 4], [], 8),
-    ([4], [(4, False)], 4),
-    ([4], [(8, False)], 8),
-    ([4], [(4, True)], 8),
-    ([4], [(1, True), (4, False)], 5),
-    ([4], [(4, False), (1, True)], 5),
-    ([2], [(1, True), (4, False)], 5),
-    ([2], [(4, False), (1, True)], 4),
+    ([4], [], 4), ([4, 4], [], 8), ([4], [(4, False)], 4), ([4], [(8, False)], 8),
+    ([4], [(4, True)], 8), ([4], [(1, True), (4, False)], 5), ([4], [(4, False), (1, True)], 5),
+    ([2], [(1, True), (4, False)], 5), ([2], [(4, False), (1, True)], 4),
     ([], [(2, False), (3, False)], 3),
 ])  # fmt: skip
 def test_a_host_has_what_its_containers_want_at_the_same_time(

@@ -84,8 +84,7 @@ def test_an_own_profile_is_explained_with_its_variables() -> None:
 
 
 @pytest.mark.parametrize(("name", "variables", "complaint"), [
-    ("None!", {}, "not a name of a profile"),
-    ("none", {}, "not a name of a profile"),
+    ("None!", {}, "not a name of a profile"), ("none", {}, "not a name of a profile"),
     ("torchrun", {}, "exists"),
     ("own", {"A": "{hots}"}, "did you mean hosts"),
     ("own", {"A": "{nowhere_at_all}"}, "known are hosts, rank"),

@@ -61,10 +61,7 @@ def test_without_kueue_nothing_is_made_up() -> None:
 
 
 @pytest.mark.parametrize(("part", "whole", "too_large"), [
-    ("2x4", "4x4", False),
-    ("4x4", "2x8", True),
-    ("2x2", "2x2x2", True),
-    ("2x2x1", "4x4x4", False),
+    ("2x4", "4x4", False), ("4x4", "2x8", True), ("2x2", "2x2x2", True), ("2x2x1", "4x4x4", False),
     ("4x4", "4x4", False),
 ])  # fmt: skip
 def test_a_sub_slice_fits_in_every_dimension(part: str, whole: str, too_large: bool) -> None:

@@ -49,10 +49,8 @@ def test_hosts_times_chips_is_the_slice_or_no_hosts_exist(sizes: list[int], chip
 @pytest.mark.parametrize(("accelerator", "topology", "kind"), [
     ("tpu-v4-podslice", "2x2x2", "v4-16"),
     ("tpu-v5-lite-podslice", "4x4", "v5litepod-16"),
-    ("tpu-v5-lite-device", "2x4", "v5litepod-8"),
-    ("tpu-v5p-slice", "2x2x4", "v5p-32"),
-    ("tpu-v6e-slice", "16x16", "v6e-256"),
-    ("tpu7x", "2x2x1", "tpu7x-8"),
+    ("tpu-v5-lite-device", "2x4", "v5litepod-8"), ("tpu-v5p-slice", "2x2x4", "v5p-32"),
+    ("tpu-v6e-slice", "16x16", "v6e-256"), ("tpu7x", "2x2x1", "tpu7x-8"),
     ("tpu7x-standard-4t", "2x2x4", "tpu7x-32"),
 ])  # fmt: skip
 def test_accelerator_types_count_tensor_cores(accelerator: str, topology: str, kind: str) -> None:
@@ -73,12 +71,8 @@ def test_a_topology_that_cannot_be_read_has_no_chips() -> None:
 
 
 @pytest.mark.parametrize(("accelerator", "chips", "listed"), [
-    ("tpu7x", 16, ("2x2x4",)),
-    ("tpu7x", 64, ("4x4x4",)),
-    ("tpu7x", 192, ()),
-    ("tpu-v6e-slice", 16, ("2x8", "4x4")),
-    ("tpu-v6e-slice", 8, ("2x4",)),
-    ("tpu-v9-slice", 8, ()),
+    ("tpu7x", 16, ("2x2x4",)), ("tpu7x", 64, ("4x4x4",)), ("tpu7x", 192, ()),
+    ("tpu-v6e-slice", 16, ("2x8", "4x4")), ("tpu-v6e-slice", 8, ("2x4",)), ("tpu-v9-slice", 8, ()),
     ("", 8, ()),
 ])  # fmt: skip
 def test_chips_have_their_topologies(accelerator: str, chips: int, listed: tuple[str, ...]) -> None:

@@ -67,12 +67,10 @@ def test_annotations_of_the_binding_stay_and_those_of_the_node_count() -> None:
 
 
 @pytest.mark.parametrize("binding", [
-    bound_to("n2"),
-    bound_to("unknown"),
+    bound_to("n2"), bound_to("unknown"),
     {"metadata": {"name": "p"}, "target": {"kind": "Pod", "name": "n1"}},
     {"metadata": {"name": "p"}, "target": {"name": 7}},
-    {"metadata": {"name": "p"}, "target": "n1"},
-    {"metadata": None},
+    {"metadata": {"name": "p"}, "target": "n1"}, {"metadata": None},
 ])  # fmt: skip
 def test_everything_else_is_bound_as_it_is(binding: Any) -> None:  # noqa: ANN401
     assert answered(binding) == binding

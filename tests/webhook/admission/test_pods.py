@@ -75,11 +75,9 @@ def test_a_worker_of_an_ignored_cluster_passes_untouched() -> None:
     assert decide(a_pod().worker("g").of("c").tpu(4), ignored).answer == ALLOWED
 
 
-@pytest.mark.parametrize(
-    "cluster",
-    [a_cluster("other").group("g"), a_cluster("c").group("g")],
-    ids=["other name", "other uid"],
-)
+@pytest.mark.parametrize("cluster", [
+    a_cluster("other").group("g"), a_cluster("c").group("g"),
+], ids=["other name", "other uid"])  # fmt: skip
 def test_a_worker_of_an_unknown_ray_cluster_is_not_decided(cluster: ClusterBuilder) -> None:
     pod = a_pod().worker("g").of("c").build()
     pod["metadata"]["ownerReferences"][0]["uid"] = f"older-than-{uid_of('c')}"

@@ -26,11 +26,9 @@ T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
 
 RESOURCES = {
-    "RayCluster": "rayclusters",
-    "RayJob": "rayjobs",
-    "RayService": "rayservices",
+    "RayCluster": "rayclusters", "RayJob": "rayjobs", "RayService": "rayservices",
     "RayCronJob": "raycronjobs",
-}
+}  # fmt: skip
 
 
 def a_review(
@@ -158,17 +156,13 @@ BROKEN = a_cluster().group(hosts=0).build()
 IGNORED = a_cluster().group(hosts=0).label("admission.ray.io/ignore", "true").build()
 
 
-@pytest.mark.parametrize(
-    ("new", "old", "allowed", "warnings"),
-    [
-        (a_cluster().group(hosts=0).label("touched", "yes").build(), BROKEN, True, 1),
-        (BROKEN, a_cluster().group().build(), False, 1),  # of the change itself
-        (IGNORED, None, True, 0),
-        (BROKEN, IGNORED, False, 0),  # it is checked like a creation
-        (BROKEN, BROKEN, True, 0),
-    ],
-    ids=["there before", "new", "ignored", "no longer ignored", "unchanged"],
-)
+@pytest.mark.parametrize(("new", "old", "allowed", "warnings"), [
+    (a_cluster().group(hosts=0).label("touched", "yes").build(), BROKEN, True, 1),
+    (BROKEN, a_cluster().group().build(), False, 1),  # of the change itself
+    (IGNORED, None, True, 0),
+    (BROKEN, IGNORED, False, 0),  # it is checked like a creation
+    (BROKEN, BROKEN, True, 0),
+], ids=["there before", "new", "ignored", "no longer ignored", "unchanged"])  # fmt: skip
 def test_a_new_problem_is_denied(new: Json, old: Json | None, allowed: bool, warnings: int) -> None:
     response = response_to(a_review(new, old))
     assert response["allowed"] is allowed
@@ -183,12 +177,9 @@ def _of(group: str, version: str, kind: str, resource: str) -> Json:
 
 
 @pytest.mark.parametrize("request_fields", [
-    {"operation": "DELETE"},
-    {"operation": "CONNECT"},
-    {"subResource": "status"},
+    {"operation": "DELETE"}, {"operation": "CONNECT"}, {"subResource": "status"},
     _of("ray.io", "v2", "RayCluster", "rayclusters"),
-    _of("", "v1", "Pod", "pods"),
-    _of("apps", "v1", "RayCluster", "x"),
+    _of("", "v1", "Pod", "pods"), _of("apps", "v1", "RayCluster", "x"),
 ])  # fmt: skip
 def test_what_is_none_of_ours_passes(request_fields: Json) -> None:
     assert response_to(a_review(a_cluster().group(hosts=0).build(), **request_fields)) == {
@@ -203,10 +194,9 @@ def test_a_dry_run_is_answered_like_any_other() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    "body",
-    [b"", b"{", b"[]", b"{}", b"\xff", b"[" * 100_000, a_review(None), a_review([]), a_review("x")],
-)
+@pytest.mark.parametrize("body", [
+    b"", b"{", b"[]", b"{}", b"\xff", b"[" * 100_000, a_review(None), a_review([]), a_review("x"),
+])  # fmt: skip
 def test_what_is_no_review_of_an_object_is_a_bad_review(body: bytes) -> None:
     with pytest.raises(BadReview):
         reviewed(body)
@@ -339,9 +329,7 @@ def test_kuberay_is_only_warned_about_an_object_whose_owner_was_checked(value: J
 
 @pytest.mark.parametrize(("user", "value"), [
     ("system:serviceaccount:team:kuberay-operator", owned()),
-    ("", owned()),
-    (OPERATOR, owned(controller=False)),
-    (OPERATOR, owned("Deployment")),
+    ("", owned()), (OPERATOR, owned(controller=False)), (OPERATOR, owned("Deployment")),
     (OPERATOR, owned(apiVersion="example.com/v1")),
     (OPERATOR, a_cluster().group(hosts=0).build()),
 ])  # fmt: skip

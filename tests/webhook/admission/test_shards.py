@@ -201,10 +201,7 @@ def test_a_live_cluster_that_joins_a_group_gets_an_index_there_and_a_warning(
 
 
 @pytest.mark.parametrize("broken", [
-    None,
-    [],
-    {"metadata": []},
-    {"metadata": {"annotations": {GROUP: 1}}},
+    None, [], {"metadata": []}, {"metadata": {"annotations": {GROUP: 1}}},
     {"metadata": {"name": {}}},
 ])  # fmt: skip
 def test_what_is_no_ray_cluster_is_a_bad_review(broken: object) -> None:

@@ -34,10 +34,9 @@ def test_what_the_api_server_would_not_accept_is_refused_by_its_name(text: str) 
         parse_quantity(text)
 
 
-@pytest.mark.parametrize(
-    ("amount", "count"),
-    [("4", 4), (4, 4), (4.0, 4), ("4.0", 4), ("4000m", 4), ("1k", 1000), ("0", 0), ("4e0", 4)],
-)
+@pytest.mark.parametrize(("amount", "count"), [
+    ("4", 4), (4, 4), (4.0, 4), ("4.0", 4), ("4000m", 4), ("1k", 1000), ("0", 0), ("4e0", 4),
+])  # fmt: skip
 def test_whole_devices_count_however_they_are_written(amount: str | float, count: int) -> None:
     assert parse_count(amount) == count
 

@@ -219,9 +219,7 @@ async def test_the_controller_keeps_pod_groups_while_served_and_says_so(tmp_path
 
 
 @pytest.mark.parametrize(("resource", "condition"), [
-    (PODS, "worker pods"),
-    (RAYCLUSTERS, "RayClusters"),
-    ("", "discovery"),
+    (PODS, "worker pods"), (RAYCLUSTERS, "RayClusters"), ("", "discovery"),
     (LEASES, "leader election"),
 ])  # fmt: skip
 async def test_the_controller_is_ready_when_everything_it_needs_has_been_answered(

@@ -58,8 +58,7 @@ def of_dashboard(settings: Settings) -> Mapping[str, Runnable]:
 
 
 @pytest.mark.parametrize(("process", "kinds"), [
-    (of_controller, REPORTED),
-    (of_silent_controller, FOLLOWED),
+    (of_controller, REPORTED), (of_silent_controller, FOLLOWED),
     (of_dashboard, {*REPORTED, EVENTS}),
 ])  # fmt: skip
 async def test_a_process_lists_and_watches_every_kind_once(

@@ -16,12 +16,8 @@ from webhook.groups.annotations import WORKER_GROUP
 
 
 @pytest.mark.parametrize(("minor", "zones", "expected"), [
-    ("35", "auto", True),
-    ("37+", "auto", True),
-    ("34", "auto", False),
-    ("", "auto", False),
-    ("37", "off", False),
-    ("34", "on", True),
+    ("35", "auto", True), ("37+", "auto", True), ("34", "auto", False), ("", "auto", False),
+    ("37", "off", False), ("34", "on", True),
 ])  # fmt: skip
 async def test_ray_receives_where_the_api_server_knows_it_unless_a_switch_says_otherwise(
     tmp_path: Path, minor: str, zones: Literal["auto", "on", "off"], expected: bool

@@ -20,18 +20,11 @@ from webhook.kubeclient.errors import ApiError
 from webhook.kubeclient.timeouts import Backoff, Clock, Timing
 
 BROKEN_WATCHES = {
-    Fault.RESET: "disconnected",
-    Fault.SILENCE: "timeout",
-    Fault.UNAUTHORIZED: "unauthorized",
-    Fault.FORBIDDEN: "forbidden",
-    Fault.BROKEN: "server",
-    Fault.EXPIRED: "expired",
-    Fault.EXPIRED_EVENT: "expired",
-    Fault.STRANGE_EVENT: "garbled",
-    Fault.GARBAGE: "garbled",
-    Fault.TRUNCATED: "truncated",
-    Fault.CUT: "disconnected",
-}
+    Fault.RESET: "disconnected", Fault.SILENCE: "timeout", Fault.UNAUTHORIZED: "unauthorized",
+    Fault.FORBIDDEN: "forbidden", Fault.BROKEN: "server", Fault.EXPIRED: "expired",
+    Fault.EXPIRED_EVENT: "expired", Fault.STRANGE_EVENT: "garbled", Fault.GARBAGE: "garbled",
+    Fault.TRUNCATED: "truncated", Fault.CUT: "disconnected",
+}  # fmt: skip
 BROKEN_LISTS = {
     fault: BROKEN_WATCHES[fault]
     for fault in (

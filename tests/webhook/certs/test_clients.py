@@ -102,10 +102,9 @@ def test_the_names_of_a_client_are_its_common_name_and_its_dns_names() -> None:
     assert names_of(certificate) == {"a", "b"}
 
 
-@pytest.mark.parametrize(
-    ("cipher", "spoken"),
-    [("ECDHE-ECDSA-AES128-GCM-SHA256", True), ("ECDHE-ECDSA-AES128-SHA256", False)],
-)
+@pytest.mark.parametrize(("cipher", "spoken"), [
+    ("ECDHE-ECDSA-AES128-GCM-SHA256", True), ("ECDHE-ECDSA-AES128-SHA256", False),
+])  # fmt: skip
 def test_tls_1_2_has_no_cbc(tmp_path: Path, signer: Pair, cipher: str, spoken: bool) -> None:
     write(tmp_path, server_pair(signer))
     with Listener(tmp_path) as listener:

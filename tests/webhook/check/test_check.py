@@ -150,10 +150,7 @@ def test_only_preconditions_are_checked_before_an_installation(check: Check) -> 
 
 
 @pytest.mark.parametrize(("version", "verdict"), [
-    ("v1.29.9", "error"),
-    ("v1.30.0-gke.1", "fine"),
-    ("v1.37+", "fine"),
-    ("dev", "unknown"),
+    ("v1.29.9", "error"), ("v1.30.0-gke.1", "fine"), ("v1.37+", "fine"), ("dev", "unknown"),
     ("v1." + "9" * 4301, "unknown"),
 ])  # fmt: skip
 def test_kubernetes_has_to_be_new_enough(check: Check, version: str, verdict: str) -> None:
@@ -232,8 +229,7 @@ GOOGLE_BY_SERVICE = {
 
 
 @pytest.mark.parametrize(("change", "name", "verdict"), [
-    (not_called, "dry-run-denied", "error"),
-    (not_called, "dry-run-patched", "error"),
+    (not_called, "dry-run-denied", "error"), (not_called, "dry-run-patched", "error"),
     (without_rayclusters, "dry-run-patched", "fine"),
     (with_bundle(""), "ca-bundle", "error"),
     (with_bundle("bm90IGEgY2VydGlmaWNhdGU="), "ca-bundle", "error"),
@@ -289,11 +285,10 @@ FAILED = 'Internal error: failed calling webhook "policy.example": timeout'
 
 
 @pytest.mark.parametrize("path", [LEASES, LEASE])
-@pytest.mark.parametrize(
-    ("code", "message", "verdict"),
-    [(403, FORBIDDEN, "unknown"), (403, QUOTA, "error"), (400, POLICY, "error"),
-     (500, FAILED, "error")],
-)  # fmt: skip
+@pytest.mark.parametrize(("code", "message", "verdict"), [
+    (403, FORBIDDEN, "unknown"), (403, QUOTA, "error"), (400, POLICY, "error"),
+    (500, FAILED, "error"),
+])  # fmt: skip
 def test_leases_are_checked(check: Check, path: str, code: int, message: str, verdict: str) -> None:
     status, found = check(change=denying(path, code, message))
     assert (status, found["reservations"]) == (int(verdict == "error"), verdict)
@@ -465,9 +460,7 @@ def test_operator_gates_matter(check: Check, arguments: list[str], text: str, ve
 
 
 @pytest.mark.parametrize(("namespace", "texts", "verdict"), [
-    ("ray-system", [""], "fine"),
-    ("default", [""], "fine"),
-    ("kuberay", [""], "warning"),
+    ("ray-system", [""], "fine"), ("default", [""], "fine"), ("kuberay", [""], "warning"),
     ("kuberay", ["validation: {operators: [system:serviceaccount:kuberay:kuberay-operator]}"],
      "fine"),
     ("default", ["validation: {operators: []}"], "warning"),

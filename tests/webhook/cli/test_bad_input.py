@@ -138,8 +138,7 @@ def test_a_file_without_ray_objects_is_named(run: Run, write: Write) -> None:
 
 @pytest.mark.parametrize(("content", "said"), [
     (b"a: [1", "cannot be read as a kubeconfig: while parsing a flow sequence"),
-    (b"", "it is not a map of YAML"),
-    (b"text", "it is not a map of YAML"),
+    (b"", "it is not a map of YAML"), (b"text", "it is not a map of YAML"),
     (b"\xff\xfe\x00", "kubeconfig: it is not a text file in UTF-8"),
     (None, "kubeconfig: Is a directory"),
     (b"kind: Config", "kubeconfig: Expected key current-context"),
@@ -202,10 +201,9 @@ def run_with(closed: int, *arguments: object) -> tuple[int, str]:
     return ended.returncode, ended.stderr
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [("explain", "rule", "tpu-topology-mismatch"), ("completion", "bash"), ("validate",)],
-)
+@pytest.mark.parametrize("arguments", [
+    ("explain", "rule", "tpu-topology-mismatch"), ("completion", "bash"), ("validate",),
+])  # fmt: skip
 def test_a_closed_output_changes_no_exit_status(arguments: Sequence[str], write: Write) -> None:
     file = [write(llama().build())] if arguments == ("validate",) else []
     assert run_with(1, *arguments, *file)[0] == 0

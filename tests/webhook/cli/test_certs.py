@@ -81,10 +81,9 @@ def test_a_read_only_directory_is_named(place: str, said: str, run: Run, tmp_pat
     assert "give --dir a folder that you may write to" in err
 
 
-@pytest.mark.parametrize(
-    ("content", "said"),
-    [(None, "Is a directory"), ("hello", "no certificate in PEM"), ("", "no certificate in PEM")],
-)
+@pytest.mark.parametrize(("content", "said"), [
+    (None, "Is a directory"), ("hello", "no certificate in PEM"), ("", "no certificate in PEM"),
+])  # fmt: skip
 def test_a_file_without_certificates_is_named(
     content: str | None, said: str, run: Run, write: Write, tmp_path: Path
 ) -> None:

@@ -66,11 +66,9 @@ def test_validate(run: Run, write: Write, output: str) -> None:
     check(ended, github=output == "github")
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [(), ("--explain",), ("--summary",), ("-o", "json"), ("-o", "yaml"), ("-o", "patch")],
-    ids=" ".join,
-)
+@pytest.mark.parametrize("arguments", [
+    (), ("--explain",), ("--summary",), ("-o", "json"), ("-o", "yaml"), ("-o", "patch"),
+], ids=" ".join)  # fmt: skip
 @pytest.mark.parametrize("refused", [False, True])
 def test_preview(run: Run, write: Write, arguments: tuple[str, ...], refused: bool) -> None:
     document = hostile(llama().build())

@@ -48,9 +48,7 @@ def test_help_is_readable(words: tuple[str, ...], run: Run) -> None:
     (["help"], ["--help"]),
     (["help", "validate"], ["validate", "--help"]),
     (["help", "certs", "issue"], ["certs", "issue", "--help"]),
-    (["version"], ["--version"]),
-    (["-version"], ["--version"]),
-    (["-help"], ["--help"]),
+    (["version"], ["--version"]), (["-version"], ["--version"]), (["-help"], ["--help"]),
     (["validate", "-help"], ["validate", "--help"]),
 ])  # fmt: skip
 def test_help_and_version_are_commands_too(words: list[str], flags: list[str], run: Run) -> None:
@@ -109,9 +107,7 @@ def run_to(stream: IO[str], *arguments: str) -> tuple[int, str]:
 
 
 @pytest.mark.parametrize("arguments", [
-    ("explain", "diagnosis", "host-missing"),
-    ("certs", "issue", "--dir"),
-    ("validate", "--help"),
+    ("explain", "diagnosis", "host-missing"), ("certs", "issue", "--dir"), ("validate", "--help"),
     ("--version",),
 ])  # fmt: skip
 def test_a_full_disk_is_a_plain_error(arguments: Sequence[str], tmp_path: Path) -> None:
@@ -196,13 +192,10 @@ def light(*arguments: str, without: AbstractSet[str] = EXTRA | POSIX) -> Done:
 
 
 @pytest.mark.parametrize("arguments", [
-    ("validate", "-f", "examples/gpu-2x8.yaml"),
-    ("validate", "-f", "examples", "-o", "sarif"),
+    ("validate", "-f", "examples/gpu-2x8.yaml"), ("validate", "-f", "examples", "-o", "sarif"),
     ("preview", "-f", "examples/tpu-v4-2x2x2.yaml", "--explain"),
     ("preview", "-f", "examples/gpu-2x8.yaml", "-o", "yaml"),
-    ("completion", "bash"),
-    ("explain", "tpu-topology-mismatch"),
-    ("explain", "diagnosis"),
+    ("completion", "bash"), ("explain", "tpu-topology-mismatch"), ("explain", "diagnosis"),
     ("--help",),
 ])  # fmt: skip
 def test_light_commands_need_no_extra_and_no_posix(arguments: tuple[str, ...]) -> None:

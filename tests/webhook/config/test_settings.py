@@ -100,8 +100,7 @@ BEGIN = f"begin it with the lines `apiVersion: {API_VERSION}` and `kind: Configu
     ("log: {admissions: !secret denied}", ":3: the tag !secret is unknown: remove it"),
     ("log: !x\n  admissions: denied", ":3: the tag !x is unknown"),
     ("namespaces:\n- !!binary YQ==", ":4: the tag tag:yaml.org,2002:binary is unknown"),
-    ("!x log: {}", ":3: the tag !x is unknown"),
-    ("serving: [", "settings.yaml:4: not YAML"),
+    ("!x log: {}", ":3: the tag !x is unknown"), ("serving: [", "settings.yaml:4: not YAML"),
     ("log: {}\nlog: {}", ":4: duplicate key 'log', first on line 3"),
     ("---\nlog: {}", f"settings.yaml: it has 2 documents, and has to have one: {BEGIN}"),
 ])  # fmt: skip

@@ -332,8 +332,7 @@ def test_a_pod_made_by_hand_with_the_identity_of_another_is_deleted_and_the_othe
 
 
 @pytest.mark.parametrize("absent", [
-    {"validatingadmissionpolicies": None},
-    {"validatingadmissionpolicybindings": None},
+    {"validatingadmissionpolicies": None}, {"validatingadmissionpolicybindings": None},
     {"validatingadmissionpolicybindings": {"validationActions": ["Audit"]}},
 ])  # fmt: skip
 def test_without_the_policy_for_tenants_repair_is_off_and_says_so(

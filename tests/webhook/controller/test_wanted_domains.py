@@ -39,9 +39,7 @@ def domains(cluster: ClusterBuilder, *identities: tuple[str, HostIdentity]) -> l
 @pytest.mark.parametrize(("scope", "expected"), [
     ("cluster", [f"c-all-{UID}"]),
     ("worker-group", [f"c-worker-g-{UID}", f"c-worker-single-{UID}"]),
-    ("replica", []),
-    ("", []),
-    ("pods", []),
+    ("replica", []), ("", []), ("pods", []),
 ])  # fmt: skip
 def test_domains_exist_as_long_as_they_are_asked_for(scope: str, expected: list[str]) -> None:
     assert domains(asking(scope)) == expected

@@ -11,16 +11,12 @@ from webhook.diagnostics import report
 from webhook.diagnostics.diagnosis import Problem
 
 HOSTILE = (
-    "<script>alert(1)</script>",
-    '"><img src=x onerror=alert(1)>',
-    "' onmouseover='alert(1)",
+    "<script>alert(1)</script>", '"><img src=x onerror=alert(1)>', "' onmouseover='alert(1)",
     '" hx-swap-oob="delete',
     "</template></li><hx-partial hx-target='body'>gone</hx-partial>",
-    "{{ 7 * 7 }}{% include 'page.html' %}",
-    "javascript:alert(1)",
-    "\r\ndata: gone\r\n\r\nevent: gone\n\n",
-    "\u2028\x00\x1b[31m",
-)
+    "{{ 7 * 7 }}{% include 'page.html' %}", "javascript:alert(1)",
+    "\r\ndata: gone\r\n\r\nevent: gone\n\n", "\u2028\x00\x1b[31m",
+)  # fmt: skip
 ALLOWED = {
     "id", "class", "href", "title", "tabindex", "type", "aria-hidden", "aria-label",
     "aria-labelledby", "datetime",

@@ -77,9 +77,7 @@ async def test_the_printed_address_becomes_a_cookie_that_no_script_and_no_other_
 
 
 @pytest.mark.parametrize(("origin", "status"), [
-    ("https://evil.example", 403),
-    ("http://localhost:9999", 403),
-    ("null", 403),
+    ("https://evil.example", 403), ("http://localhost:9999", 403), ("null", 403),
     ("http://localhost:8090", 200),
 ])  # fmt: skip
 async def test_a_page_of_another_site_gets_no_answer(origin: str, status: int) -> None:

@@ -65,8 +65,7 @@ def test_a_pod_that_only_has_a_new_version_is_no_change() -> None:
 
 
 @pytest.mark.parametrize(("kind", "uid"), [
-    ("nodes", "nodes/None/node-0-3"),
-    ("services", "services/team/llama-headless"),
+    ("nodes", "nodes/None/node-0-3"), ("services", "services/team/llama-headless"),
     ("pod_groups", "pod_groups/team/llama-worker-tpu-2xk9b"),
 ])  # fmt: skip
 @pytest.mark.parametrize("subdomain", ["llama-headless", None])

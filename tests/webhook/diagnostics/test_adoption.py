@@ -54,10 +54,8 @@ def _fewer_hosts(scene: Scene) -> None:
 
 
 @pytest.mark.parametrize(("change", "problem"), [
-    (_two_in_one_identity, "identity-duplicate"),
-    (_without_label, "pod-without-identity"),
-    (_other_host_name, "hostname-differs"),
-    (_fewer_hosts, "hosts-changed"),
+    (_two_in_one_identity, "identity-duplicate"), (_without_label, "pod-without-identity"),
+    (_other_host_name, "hostname-differs"), (_fewer_hosts, "hosts-changed"),
 ])  # fmt: skip
 def test_a_pod_without_adoption_is_a_problem(change: Callable[[Scene], None], problem: str) -> None:
     scene = a_google_scene()

@@ -18,10 +18,9 @@ def refused() -> Scene:
     return samples()["pod-refused"].scene()
 
 
-@pytest.mark.parametrize(
-    "webhook",
-    ['"pods.admission.ray.io"', '"optional-pods.admission.ray.io"', r"\"pods.admission.ray.io\""],
-)
+@pytest.mark.parametrize("webhook", [
+    '"pods.admission.ray.io"', '"optional-pods.admission.ray.io"', r"\"pods.admission.ray.io\"",
+])  # fmt: skip
 def test_pods_rejected_for_an_unavailable_webhook_lead_to_the_check(webhook: str) -> None:
     scene = refused()
     (denied,) = scene.examined().clusters[0].problems

@@ -101,30 +101,16 @@ def test_a_job_that_starts_late_is_an_error_while_all_pods_are_ready() -> None:
     assert scene.ids() == ["host-missing"]
 
 
-@pytest.mark.parametrize(
-    ("mode", "status", "remedy", "command"),
-    [
-        (
-            "K8sJobMode",
-            {},
-            "check the pod that submits it",
-            "kubectl describe job,rayjob -n team train",
-        ),
-        (
-            "SidecarMode",
-            {},
-            "check the logs of the head's container that submits it",
-            "kubectl logs -n team llama-head -c ray-job-submitter",
-        ),
-        ("HTTPMode", {}, "check that KubeRay reaches", "kubectl describe rayjob -n team train"),
-        (
-            "SidecarMode",
-            {"jobStatus": "PENDING"},
-            "check the resources and the runtime environment of its entrypoint",
-            "kubectl describe rayjob -n team train",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("mode", "status", "remedy", "command"), [
+    ("K8sJobMode", {}, "check the pod that submits it",
+     "kubectl describe job,rayjob -n team train"),
+    ("SidecarMode", {}, "check the logs of the head's container that submits it",
+     "kubectl logs -n team llama-head -c ray-job-submitter"),
+    ("HTTPMode", {}, "check that KubeRay reaches", "kubectl describe rayjob -n team train"),
+    ("SidecarMode", {"jobStatus": "PENDING"},
+     "check the resources and the runtime environment of its entrypoint",
+     "kubectl describe rayjob -n team train"),
+])  # fmt: skip
 def test_late_jobs_are_found(mode: str, status: dict[str, str], remedy: str, command: str) -> None:
     scene = job(**STARTED, **status)
     scene.ray_jobs[0]["spec"] = {"submissionMode": mode}
@@ -165,14 +151,11 @@ def test_an_owner_with_no_raycluster_is_reported(status: Object, kind: str, ids:
     )
 
 
-@pytest.mark.parametrize(
-    ("kind", "spec"),
-    [
-        ("ray_jobs", {"clusterSelector": {"ray.io/cluster": "llama"}}),
-        ("ray_jobs", {"managedBy": "kueue.x-k8s.io/multikueue"}),
-        ("ray_services", {"managedBy": "kueue.x-k8s.io/multikueue"}),
-    ],
-)
+@pytest.mark.parametrize(("kind", "spec"), [
+    ("ray_jobs", {"clusterSelector": {"ray.io/cluster": "llama"}}),
+    ("ray_jobs", {"managedBy": "kueue.x-k8s.io/multikueue"}),
+    ("ray_services", {"managedBy": "kueue.x-k8s.io/multikueue"}),
+])  # fmt: skip
 def test_an_owner_that_needs_no_raycluster_here_is_well(kind: str, spec: Object) -> None:
     scene = Scene()
     getattr(scene, kind).append({"metadata": CREATED_AT, "spec": spec})

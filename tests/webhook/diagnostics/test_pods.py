@@ -293,12 +293,10 @@ def test_a_resize_that_ray_gave_up_explains_the_one_that_is_pending() -> None:
 
 
 LOST = {
-    "type": "Ready",
-    "status": "Unknown",
-    "reason": "NodeStatusUnknown",
+    "type": "Ready", "status": "Unknown", "reason": "NodeStatusUnknown",
     "message": "Kubelet stopped posting node status.",
     "lastTransitionTime": instant(AN_HOUR - 60),
-}
+}  # fmt: skip
 
 
 def node_of(scene: Scene, pod: str) -> dict[str, Any]:

@@ -11,31 +11,18 @@ from webhook.diagnostics.diagnosis import Problem
 SAMPLES: Final = samples()
 
 KINDS: Final = {
-    "node": r"(?<!\d )\bnodes?\b(?! pool)",
-    "taint": r"\btolerat|\btaint",
-    "claim": r"PersistentVolumeClaim",
-    "device claim": r"ResourceClaim",
-    "quota": r"\bquota\b(?! for)",
-    "LimitRange": r"LimitRange",
-    "ServiceAccount": r"ServiceAccount",
-    "PriorityClass": r"PriorityClass",
-    "Secret": r"(?i)\bsecret\b",
-    "ConfigMap": r"(?i)\bconfigmap\b",
-    "PodGroup": r"PodGroup",
-    "Workload": r"Workload",
-    "queue": r"\bqueue\b",
-    "RayJob": r"RayJob",
-    "RayService": r"RayService",
-    "namespace": r"\bnamespace\b",
-    "service": r"\bthe service\b",
+    "node": r"(?<!\d )\bnodes?\b(?! pool)", "taint": r"\btolerat|\btaint",
+    "claim": r"PersistentVolumeClaim", "device claim": r"ResourceClaim",
+    "quota": r"\bquota\b(?! for)", "LimitRange": r"LimitRange", "ServiceAccount": r"ServiceAccount",
+    "PriorityClass": r"PriorityClass", "Secret": r"(?i)\bsecret\b",
+    "ConfigMap": r"(?i)\bconfigmap\b", "PodGroup": r"PodGroup", "Workload": r"Workload",
+    "queue": r"\bqueue\b", "RayJob": r"RayJob", "RayService": r"RayService",
+    "namespace": r"\bnamespace\b", "service": r"\bthe service\b",
     "webhook configuration": r"webhookconfiguration",
-    "log": r"\blogs? of\b",
-    "event": r"\bevents\b",
-    "finalizer": r"finalizer",
+    "log": r"\blogs? of\b", "event": r"\bevents\b", "finalizer": r"finalizer",
     "variable": r"\b(?:TPU|NODE|MEGASCALE)_[A-Z_]+",
-    "host name": r"\bhostname\b",
-    "autoscaler": r"autoscaler of",
-}
+    "host name": r"\bhostname\b", "autoscaler": r"autoscaler of",
+}  # fmt: skip
 """The kinds of objects, and the parts of them, that a sentence names."""
 
 POD: Final = {"node", "taint", "claim", "Secret", "ConfigMap", "PriorityClass", "event"}

@@ -72,11 +72,10 @@ def test_a_replica_that_is_missing_is_shown_without_an_index() -> None:
     assert (found.index, found.state, found.ready, len(found.hosts)) == (None, "missing", 0, 4)
 
 
-@pytest.mark.parametrize(
-    "scene",
-    [Scene(indexed=True), Scene(a_cluster("llama").group("cpu", replicas=3))],
-    ids=["identities of KubeRay", "single hosts"],
-)
+@pytest.mark.parametrize("scene", [
+    Scene(indexed=True),
+    Scene(a_cluster("llama").group("cpu", replicas=3)),
+], ids=["identities of KubeRay", "single hosts"])  # fmt: skip
 def test_nothing_is_wrong_with(scene: Scene) -> None:
     assert scene.ids() == []
 
@@ -232,8 +231,7 @@ def test_a_namespace_that_the_webhook_is_not_asked_about_is_left_alone() -> None
     ({"operator": "In", "values": ["a"]}, {}, False),
     ({"operator": "NotIn", "values": ["a"]}, {}, True),
     ({"operator": "NotIn", "values": ["a"]}, {"k": "a"}, False),
-    ({"operator": "Exists"}, {"k": ""}, True),
-    ({"operator": "Exists"}, {}, False),
+    ({"operator": "Exists"}, {"k": ""}, True), ({"operator": "Exists"}, {}, False),
     ({"operator": "DoesNotExist"}, {}, True),
     ({"operator": "DoesNotExist"}, {"k": "a"}, False),
 ])  # fmt: skip
@@ -291,11 +289,9 @@ def test_pods_that_have_lost_the_label_of_their_group_are_distinguished() -> Non
     assert none.pods == tuple(f"llama-tpu-worker-2-{host}" for host in range(3))
 
 
-@pytest.mark.parametrize(
-    ("hosts", "what"),
-    [(8, "has TPU_WORKER_HOSTNAMES=tpu-0-0."), (2, "it also has hosts 2-3")],
-    ids=["grew", "shrank"],
-)
+@pytest.mark.parametrize(("hosts", "what"), [
+    (8, "has TPU_WORKER_HOSTNAMES=tpu-0-0."), (2, "it also has hosts 2-3"),
+], ids=["grew", "shrank"])  # fmt: skip
 def test_replicas_of_a_group_whose_number_of_hosts_changed_are_found(hosts: int, what: str) -> None:
     scene = Scene(llama(replicas=1))
     scene.cluster["spec"]["workerGroupSpecs"][0]["numOfHosts"] = hosts

@@ -159,11 +159,9 @@ def test_pods_without_a_identity_are_reported_and_counted() -> None:
     assert look.problems["team", "llama", "pod-without-identity"] == 1
 
 
-@pytest.mark.parametrize(
-    ("without", "reason"),
-    [({}, "HostnameDiffers"), ({"TPU_WORKER_ID": None}, "WorkerIdDiffers")],
-    ids=["host name", "host name and worker id, which explains it"],
-)
+@pytest.mark.parametrize(("without", "reason"), [
+    ({}, "HostnameDiffers"), ({"TPU_WORKER_ID": None}, "WorkerIdDiffers"),
+], ids=["host name", "host name and worker id, which explains it"])  # fmt: skip
 def test_hosts_with_kuberays_labels_only_are_noted(without: dict[str, None], reason: str) -> None:
     scene = Scene()
     pods = [f"llama-tpu-worker-{replica}-{host}" for replica in range(2) for host in range(4)]

@@ -144,8 +144,7 @@ def test_the_hosts_that_an_object_creates_are_compared(kind: str, diff: Diff, fo
 
 
 @pytest.mark.parametrize(("kind", "suspended"), [
-    ("RayJob", {"suspend": True}),
-    ("RayCronJob", {"suspend": True}),
+    ("RayJob", {"suspend": True}), ("RayCronJob", {"suspend": True}),
     ("RayCronJob", {"jobTemplate": {"suspend": True}}),
     ("RayService", {"rayClusterConfig": {"suspend": True}}),
 ])  # fmt: skip

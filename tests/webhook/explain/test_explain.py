@@ -131,8 +131,7 @@ IGNORED = asking(**SHARD).labelled(names.LABEL_IGNORE, "true")
 
 
 @pytest.mark.parametrize(("scene", "pod", "text"), [
-    (Scene(UNNUMBERED), HEAD, WARNED),
-    (Scene(UNNUMBERED), WORKER, WARNED),
+    (Scene(UNNUMBERED), HEAD, WARNED), (Scene(UNNUMBERED), WORKER, WARNED),
     (Scene(IGNORED), HEAD, "a RayCluster that the webhook ignores"),
     (Scene().changed(HEAD, metadata=DELETED), HEAD, "the head of RayCluster llama"),
     (Scene().changed(WORKER, metadata=DELETED), WORKER, "host 3 of replica 0"),
@@ -177,11 +176,8 @@ def test_every_rule_and_diagnosis_can_be_explained(
 
 
 @pytest.mark.parametrize(("kind", "name"), [
-    ("rule", "tpu-topology-mismatch"),
-    ("diagnosis", "host-missing"),
-    ("variable", "TPU_WORKER_ID"),
-    ("annotation", "topology-key"),
-    ("profile", "torchrun"),
+    ("rule", "tpu-topology-mismatch"), ("diagnosis", "host-missing"), ("variable", "TPU_WORKER_ID"),
+    ("annotation", "topology-key"), ("profile", "torchrun"),
 ])  # fmt: skip
 def test_a_name_of_one_kind_needs_no_kind(kind: str, name: str, run: Run) -> None:
     assert run("explain", name) == run("explain", kind, name)

@@ -266,12 +266,8 @@ def test_ids_of_a_version_that_knew_no_v7x_are_those_of_the_host() -> None:
 
 
 @pytest.mark.parametrize(("label", "spec"), [
-    ("other-2", a_spec("0")),
-    ("g-x", a_spec("0")),
-    ("g-99999999999", a_spec("0")),
-    ("g-2", a_spec("-1")),
-    ("g-2", a_spec("1", "2")),
-    ("g-2", a_spec("0", "1", v7x=False)),
+    ("other-2", a_spec("0")), ("g-x", a_spec("0")), ("g-99999999999", a_spec("0")),
+    ("g-2", a_spec("-1")), ("g-2", a_spec("1", "2")), ("g-2", a_spec("0", "1", v7x=False)),
     ("g-2", a_spec("9999999999")),
 ])  # fmt: skip
 def test_marks_that_make_no_sense_are_no_identity(label: str, spec: PodSpec) -> None:
@@ -284,11 +280,9 @@ def test_a_label_alone_is_no_identity(ids: tuple[str | None, ...]) -> None:
     assert read_legacy_identity("g", "g-2", a_spec(*ids)) is None
 
 
-@pytest.mark.parametrize(
-    ("label", "worker"),
-    [("mine-3", "1"), ("g-1", "-1"), ("g-1", "7")],
-    ids=["a label of the user", "no number", "a host that the group has not"],
-)
+@pytest.mark.parametrize(("label", "worker"), [
+    ("mine-3", "1"), ("g-1", "-1"), ("g-1", "7"),
+], ids=["a label of the user", "no number", "a host that the group has not"])  # fmt: skip
 def test_at_admission_such_a_pod_gets_a_identity_as_any_other(label: str, worker: str) -> None:
     template = a_worker("2x2x4", "tpu-v4-podslice", 4).env(names.TPU_WORKER_ID, worker)
     pod = template.label(names.LABEL_LEGACY_REPLICA_INDEX, label).build()

@@ -20,10 +20,8 @@ NO_NUMBERS = (
 
 
 @pytest.mark.parametrize(("labels", "hosts", "identity"), [
-    (WHOLE, 4, HostIdentity(2, 1, "g-xh3hf")),
-    ({names.LABEL_GROUP: "g"}, 1, None),
-    ({names.LABEL_GROUP: "g"}, 4, None),
-    ({INDEX: "7"}, 1, HostIdentity(7, 0, "")),
+    (WHOLE, 4, HostIdentity(2, 1, "g-xh3hf")), ({names.LABEL_GROUP: "g"}, 1, None),
+    ({names.LABEL_GROUP: "g"}, 4, None), ({INDEX: "7"}, 1, HostIdentity(7, 0, "")),
     ({INDEX: "7", NAME: "g-xh3hf", HOST: "0"}, 1, HostIdentity(7, 0, "g-xh3hf")),
     ({**WHOLE, INDEX: LAST, HOST: "3"}, 4, HostIdentity(int(LAST), 3, "g-xh3hf")),
 ])  # fmt: skip

@@ -53,8 +53,7 @@ def test_a_cluster_that_asks_for_nothing_has_no_gang() -> None:
 
 
 @pytest.mark.parametrize(("cluster", "word"), [
-    (asking("pod"), "'pod' is unknown"),
-    (asking(""), ""),
+    (asking("pod"), "'pod' is unknown"), (asking(""), ""),
     (asking(REPLICA).labelled(names.LABEL_GANG, "true"), names.LABEL_GANG),
     (asking(REPLICA).labelled("kai.scheduler/queue", "q"), "kai.scheduler/queue"),
     (asking(REPLICA).head(schedulerName="volcano"), "volcano"),

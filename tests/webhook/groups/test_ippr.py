@@ -23,16 +23,8 @@ def test_a_key_of_a_group_that_ray_does_not_know_is_passed_over(key: str) -> Non
 
 
 @pytest.mark.parametrize("text", [
-    "",
-    " ",
-    "{",
-    "[]",
-    "null",
-    '{"groups": null}',
-    '{"groups": []}',
-    '{"groups": {"g": 1}}',
-    '{"groups": {"g": {"max-cpu": true}}}',
-    "[" * 100_000,
+    "", " ", "{", "[]", "null", '{"groups": null}', '{"groups": []}', '{"groups": {"g": 1}}',
+    '{"groups": {"g": {"max-cpu": true}}}', "[" * 100_000,
 ])  # fmt: skip
 def test_what_ray_refuses_lists_nothing(text: str) -> None:
     assert read_ippr(text) == {}

@@ -48,19 +48,14 @@ def test_an_absent_or_empty_annotation_is_no_problem(row: OptIn[object]) -> None
 
 
 VALUES = {
-    names.ANNOTATION_TOPOLOGY_KEY: "rack",
-    names.ANNOTATION_PROFILES: "vllm",
-    names.ANNOTATION_SCHEDULING_GROUP: "cluster",
-    names.ANNOTATION_SHARD_GROUP: "search",
-    names.ANNOTATION_SHARD_INDEX: "3",
-    names.ANNOTATION_SHARD_COUNT: "4",
-    names.ANNOTATION_DRAIN_SECONDS: "60",
-    names.ANNOTATION_MAX_DISRUPTED: "1",
+    names.ANNOTATION_TOPOLOGY_KEY: "rack", names.ANNOTATION_PROFILES: "vllm",
+    names.ANNOTATION_SCHEDULING_GROUP: "cluster", names.ANNOTATION_SHARD_GROUP: "search",
+    names.ANNOTATION_SHARD_INDEX: "3", names.ANNOTATION_SHARD_COUNT: "4",
+    names.ANNOTATION_DRAIN_SECONDS: "60", names.ANNOTATION_MAX_DISRUPTED: "1",
     names.ANNOTATION_COMPUTE_DOMAIN: "worker-group",
-    names.ANNOTATION_NODE_LABELS: "rack=rack",
-    names.ANNOTATION_KEEP_NODES: "all",
+    names.ANNOTATION_NODE_LABELS: "rack=rack", names.ANNOTATION_KEEP_NODES: "all",
     names.ANNOTATION_RESTART: names.RESTART_REPLICA,
-}
+}  # fmt: skip
 """A value of each annotation that takes something else than `true`."""
 
 
@@ -103,9 +98,7 @@ def test_a_problem_is_short_however_long_the_value() -> None:
 
 
 @pytest.mark.parametrize(("text", "fault"), [
-    ("a=b", ""),
-    ("a=b,c=d", ""),
-    ("a", "write <node label>=<Ray label>"),
+    ("a=b", ""), ("a=b,c=d", ""), ("a", "write <node label>=<Ray label>"),
     ("a=ray.io/node-id", "Ray sets ray.io/node-id itself"),
     ("a=b,c=b", "two node labels become b"),
 ])  # fmt: skip
@@ -115,11 +108,9 @@ def test_a_pair_of_labels_that_ray_cannot_take_is_refused(text: str, fault: str)
 
 
 @pytest.mark.parametrize(("text", "index", "count"), [
-    ("0", 0, None),
-    ("7", 7, 7),
+    ("0", 0, None), ("7", 7, 7),
     (str(INDEX_LIMIT - 1), INDEX_LIMIT - 1, INDEX_LIMIT - 1),
-    (str(INDEX_LIMIT), None, INDEX_LIMIT),
-    (str(INDEX_LIMIT + 1), None, None),
+    (str(INDEX_LIMIT), None, INDEX_LIMIT), (str(INDEX_LIMIT + 1), None, None),
     *((text, None, None) for text in ("", "-1", "+1", "00", "01", " 1", "1.0", "1e3", "0x1")),
     *((text, None, None) for text in ("٣", "²", "9" * 5000)),
 ])  # fmt: skip

@@ -33,8 +33,7 @@ def a_tpu_host(topology: str, chips: object) -> Object:
 
 
 @pytest.mark.parametrize(("body", "says"), [
-    (b"", "not an AdmissionReview in JSON"),
-    (b"hello", "not an AdmissionReview in JSON"),
+    (b"", "not an AdmissionReview in JSON"), (b"hello", "not an AdmissionReview in JSON"),
     (b"\xff\xfe\x00", "not an AdmissionReview in JSON"),
     (b'{"kind": "AdmissionReview"', "not an AdmissionReview in JSON"),
     (b"[1, 2]", "not an AdmissionReview in JSON"),
@@ -87,9 +86,7 @@ def test_a_create_without_its_object_is_400(api: ApiServer) -> None:
 
 
 @pytest.mark.parametrize(("path", "value"), [
-    (("spec", "containers"), "none"),
-    (("spec",), []),
-    (("metadata", "labels"), ["ray.io/cluster"]),
+    (("spec", "containers"), "none"), (("spec",), []), (("metadata", "labels"), ["ray.io/cluster"]),
     (("metadata", "ownerReferences"), {"uid": 1}),
 ])  # fmt: skip
 def test_impossible_pods_have_a_place(api: ApiServer, path: tuple[str, ...], value: object) -> None:
@@ -163,8 +160,7 @@ def test_just_under_the_limit_is_a_review(api: ApiServer) -> None:
     (worker("tpu-group", "tpu-v4"), [CLUSTER], "is not known"),
     (worker("hosts-4", index="0"), [NAME, HOST], "only a part of its identity"),
     (worker("hosts-4", index="-1", name="a-b", host="4"), [INDEX, HOST], "0 to 3"),
-    (worker("under_score"), [GROUP], "host name"),
-    (worker("huge"), [GROUP], "numOfHosts"),
+    (worker("under_score"), [GROUP], "host name"), (worker("huge"), [GROUP], "numOfHosts"),
     (worker("g" * 64), [GROUP], "64 characters"),
     (a_tpu_host("2x2x2", "4"), [f"spec.nodeSelector[{NODES}]"], "2 hosts of 4 chips"),
     (a_tpu_host("4", 4), [f"spec.nodeSelector[{NODES}]"], "is not a TPU topology"),

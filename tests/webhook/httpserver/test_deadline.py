@@ -56,11 +56,8 @@ def test_a_review_that_cannot_be_decided_in_time_says_so_and_names_its_object(su
 
 
 @pytest.mark.parametrize(("query", "seconds"), [
-    (b"timeout=2s", 1.6),
-    (b"dryRun=All&timeout=30s", 24.0),
-    (b"", REVIEW_SECONDS),
-    (b"timeout=1m", REVIEW_SECONDS),
-    (b"timeout=-5s", REVIEW_SECONDS),
+    (b"timeout=2s", 1.6), (b"dryRun=All&timeout=30s", 24.0), (b"", REVIEW_SECONDS),
+    (b"timeout=1m", REVIEW_SECONDS), (b"timeout=-5s", REVIEW_SECONDS),
     (b"timeout=999s", REVIEW_SECONDS),
 ])  # fmt: skip
 def test_the_time_of_a_review_is_below_the_timeout_sent(query: bytes, seconds: float) -> None:

@@ -196,11 +196,9 @@ def test_a_head_that_is_too_large_is_431(request_: bytes) -> None:
         assert server.refusals == [431]
 
 
-@pytest.mark.parametrize(
-    ("request_", "status"),
-    [(HEAD + b"a: " + b"x" * MANY, 431), (HEAD + b"no header\r\n\r\n", 400)],
-    ids=["head", "garbage"],
-)
+@pytest.mark.parametrize(("request_", "status"), [
+    (HEAD + b"a: " + b"x" * MANY, 431), (HEAD + b"no header\r\n\r\n", 400),
+], ids=["head", "garbage"])  # fmt: skip
 def test_a_client_with_an_answer_is_refused_with_one_too(request_: bytes, status: int) -> None:
     with served() as server, server.client() as connection:
         assert asked(connection, CHUNKED + b"\r\n").endswith(b"\r\n\r\n2")
@@ -209,8 +207,7 @@ def test_a_client_with_an_answer_is_refused_with_one_too(request_: bytes, status
 
 
 @pytest.mark.parametrize("garbage", [
-    b"this is not HTTP\r\n\r\n",
-    HEAD + b"no header\r\n\r\n",
+    b"this is not HTTP\r\n\r\n", HEAD + b"no header\r\n\r\n",
     HEAD + b"transfer-encoding: chunked\r\n\r\nno length",
 ], ids=["line", "header", "chunk"])  # fmt: skip
 @pytest.mark.parametrize("good", [1, 3])
@@ -301,11 +298,9 @@ def test_of_answers_that_are_too_much_together_the_largest_is_cut_off() -> None:
         assert len(rest(large)) < 40_000_000
 
 
-@pytest.mark.parametrize(
-    "sent",
-    [b"", b"\r\n", HEAD, HEAD + b"content-length: 9\r\n\r\nx"],
-    ids=["nothing", "an empty line", "half a head", "half a body"],
-)
+@pytest.mark.parametrize("sent", [
+    b"", b"\r\n", HEAD, HEAD + b"content-length: 9\r\n\r\nx",
+], ids=["nothing", "an empty line", "half a head", "half a body"])  # fmt: skip
 def test_a_client_that_is_too_slow_is_cut_off_before_one_that_is_idle(sent: bytes) -> None:
     with served(FAST | {"idle_seconds": 60}) as server, server.client() as idle:
         assert asked(idle, EMPTY).endswith(b"0")

@@ -31,12 +31,8 @@ async def asking(api: FakeApi) -> AsyncIterator[Asking]:
 
 
 @pytest.mark.parametrize(("served", "found"), [
-    ({"v1beta1", "v1alpha2"}, "v1beta1"),
-    ({"v1beta1"}, "v1beta1"),
-    ({"v1alpha2"}, "v1alpha2"),
-    ({"v1", "v1beta1"}, "v1"),
-    ({"v1alpha3"}, None),
-    (set(), None),
+    ({"v1beta1", "v1alpha2"}, "v1beta1"), ({"v1beta1"}, "v1beta1"), ({"v1alpha2"}, "v1alpha2"),
+    ({"v1", "v1beta1"}, "v1"), ({"v1alpha3"}, None), (set(), None),
 ])  # fmt: skip
 async def test_the_best_version_is_given(api: FakeApi, served: set[str], found: str | None) -> None:
     api.served = served

@@ -351,11 +351,10 @@ async def test_the_path_of_a_server_stands_before_that_of_a_request(path: str, a
     assert f"\r\nHost: 127.0.0.1:{server.port}\r\n".encode() in heads[0]
 
 
-@pytest.mark.parametrize(
-    "url",
-    ["kubernetes:6443", "ftp://a:secret@b", "https://", "https://a:b", "https://a..b", "https://a."
-     + "b" * 64],
-)  # fmt: skip
+@pytest.mark.parametrize("url", [
+    "kubernetes:6443", "ftp://a:secret@b", "https://", "https://a:b", "https://a..b",
+    "https://a." + "b" * 64,
+])  # fmt: skip
 @pytest.mark.parametrize("which", ["url", "proxy"])
 def test_what_is_no_server_of_http_is_refused(url: str, which: str) -> None:
     async def story() -> None:
@@ -428,8 +427,7 @@ async def passed(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> 
 @pytest.mark.parametrize(("said", "expected"), [
     (b"HTTP/1.1 407 Proxy Authentication Required\r\n\r\n", "407 Proxy Authentication"),
     (b"HTTP/1.1 502\r\n\r\n", "the proxy answers 502 .*to CONNECT"),
-    (b"nonsense\r\n\r\n", "connection"),
-    (b"", "connection"),
+    (b"nonsense\r\n\r\n", "connection"), (b"", "connection"),
     (b"HTTP/1.1 200 and no more\r\n\r\n", "connection"),
     (b"x" * 40_000, "connection"),
 ])  # fmt: skip

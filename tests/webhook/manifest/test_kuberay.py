@@ -73,10 +73,9 @@ def test_a_suspended_group_has_no_pods() -> None:
     assert workers(a_cluster("c").group("g", replicas=3, suspend=True)) == []
 
 
-@pytest.mark.parametrize(
-    ("replicas", "low", "high", "created"),
-    [(3, 0, 10, 3), (1, 2, 5, 2), (9, 0, 4, 4), (None, 2, 5, 2), (0, 0, 5, 0), (-1, 0, 5, 0)],
-)
+@pytest.mark.parametrize(("replicas", "low", "high", "created"), [
+    (3, 0, 10, 3), (1, 2, 5, 2), (9, 0, 4, 4), (None, 2, 5, 2), (0, 0, 5, 0), (-1, 0, 5, 0),
+])  # fmt: skip
 def test_replicas_are_clamped(replicas: int | None, low: int, high: int, created: int) -> None:
     cluster = a_cluster("c").group("g", minReplicas=low, maxReplicas=high)
     document = cluster.build()

@@ -34,12 +34,8 @@ def test_values_are_those_that_pyyaml_reads() -> None:
     ("apiVersion: ray.io/v1alpha1\nkind: RayJob", "RayJob"),
     ("apiVersion: v1\nkind: Pod", "Pod"),
     ("apiVersion: ray.io/v2\nkind: RayCluster", ""),
-    ("apiVersion: v1\nkind: RayCluster", ""),
-    ("apiVersion: apps/v1\nkind: Pod", ""),
-    ("kind: RayCluster", ""),
-    ("apiVersion: 1\nkind: Pod", ""),
-    ("- kind: Pod", ""),
-    ("words", ""),
+    ("apiVersion: v1\nkind: RayCluster", ""), ("apiVersion: apps/v1\nkind: Pod", ""),
+    ("kind: RayCluster", ""), ("apiVersion: 1\nkind: Pod", ""), ("- kind: Pod", ""), ("words", ""),
 ])  # fmt: skip
 def test_only_pods_and_ray_objects_of_known_versions_have_a_kind(head: str, kind: str) -> None:
     (found,) = documents(head)
@@ -109,14 +105,13 @@ def indented(text: str, spaces: int) -> str:
 
 
 @pytest.mark.parametrize(("head", "spaces", "within", "line"), [
-    ("kind: AppWrapper\nspec:\n  components:\n  - template:\n", 6,
-     "spec.components[0].template", 8),
+    ("kind: AppWrapper\nspec:\n  components:\n  - template:\n", 6, "spec.components[0].template",
+     8),
     ("kind: ManifestWork\nspec:\n  workload:\n    manifests:\n    -\n", 6,
      "spec.workload.manifests[0]", 9),
     ("kind: WorkflowTemplate\nspec:\n  templates:\n  - resource:\n      manifest: |\n", 8,
      "spec.templates[0].resource.manifest", 9),
-    ("kind: Bundle\nspec:\n  resources:\n  - content: |\n", 6,
-     "spec.resources[0].content", 8),
+    ("kind: Bundle\nspec:\n  resources:\n  - content: |\n", 6, "spec.resources[0].content", 8),
     ("kind: List\nitems:\n- kind: AppWrapper\n  spec:\n", 4, "spec", 8),
 ])  # fmt: skip
 def test_nested_ray_objects_are_documents(head: str, spaces: int, within: str, line: int) -> None:

@@ -49,12 +49,10 @@ OTHERS = [
     ("elsewhere", {**SAME, names.LABEL_CLUSTER: "other", names.LABEL_REPLICA_NAME: "x-b2c4d"}),
 ]
 STRANGERS = [
-    (NAMESPACE, {"app": "web"}),
-    (NAMESPACE, {names.LABEL_CLUSTER: "c"}),
-    ("elsewhere", {}),
+    (NAMESPACE, {"app": "web"}), (NAMESPACE, {names.LABEL_CLUSTER: "c"}), ("elsewhere", {}),
     ("elsewhere", {**SAME, names.LABEL_CLUSTER: "d", names.LABEL_NODE_TYPE: "head"}),
     ("elsewhere", {names.LABEL_CLUSTER: "d", names.LABEL_REPLICA_NAME: "x"}),
-]
+]  # fmt: skip
 
 
 def test_a_host_wants_to_be_with_its_replica_and_with_no_other() -> None:
@@ -102,11 +100,7 @@ def test_the_users_terms_stay_first_and_everything_beside_them_stays() -> None:
 
 
 @pytest.mark.parametrize("affinity", [
-    {},
-    None,
-    {"podAffinity": None},
-    {"podAffinity": {}},
-    {"podAntiAffinity": {REQUIRED: None}},
+    {}, None, {"podAffinity": None}, {"podAffinity": {}}, {"podAntiAffinity": {REQUIRED: None}},
     {"podAffinity": {REQUIRED: []}},
 ])  # fmt: skip
 def test_an_affinity_that_says_nothing_is_filled(affinity: Object | None) -> None:

@@ -41,33 +41,28 @@ def own(value: str) -> list[dict[str, str]]:
     return [{"name": names.RAY_DRAIN_TIMEOUT, "value": value}]
 
 
-@pytest.mark.parametrize(
-    ("pod", "version", "expected"),
-    [
-        (a_worker(), None, (150, None)),  # it drains on SIGTERM
-        (a_worker(OLD), None, (150, "120")),
-        (a_worker(UNKNOWN), None, (150, "120")),
-        (a_worker(UNKNOWN), "2.56.0", (150, "120")),
-        (a_worker(UNKNOWN), "2.57.0", (150, None)),
-        (a_worker(UNKNOWN), "x", (150, "120")),
-        (a_worker(OLD), "2.60.0", (150, "120")),  # the image decides
-        (a_worker(NEW), "2.40.0", (150, None)),
-        (a_worker(OLD, lifecycle={}), None, (150, "120")),
-        (a_worker().spec(terminationGracePeriodSeconds=600), None, (600, None)),
-        (a_worker().spec(terminationGracePeriodSeconds=60), None, (150, None)),
-        (a_worker().spec(terminationGracePeriodSeconds=None), None, (150, None)),
-        (a_worker(OLD, env=own("300")), None, (330, "300")),
-        (a_worker(OLD, env=own("200000")), None, (200_030, "200000")),
-        (a_worker(OLD, env=own("90.5")), None, (121, "91")),
-        (a_worker(OLD, env=own("1e400")), None, (10**9 + 30, str(10**9))),
-        (a_worker(OLD, env=own("inf")), None, (10**9 + 30, str(10**9))),
-        (a_worker(OLD, env=own("5m")), None, (150, "120")),
-        (a_worker(OLD, env=own("")), None, (150, "120")),
-        (a_worker(OLD, env=own("0")), None, (30, None)),  # no drain
-        (a_worker(OLD, env=own("0.0")), None, (30, None)),
-        (a_worker(OLD, env=own("-1")), None, (30, None)),
-    ],
-)
+@pytest.mark.parametrize(("pod", "version", "expected"), [
+    (a_worker(), None, (150, None)),  # it drains on SIGTERM
+    (a_worker(OLD), None, (150, "120")), (a_worker(UNKNOWN), None, (150, "120")),
+    (a_worker(UNKNOWN), "2.56.0", (150, "120")), (a_worker(UNKNOWN), "2.57.0", (150, None)),
+    (a_worker(UNKNOWN), "x", (150, "120")),
+    (a_worker(OLD), "2.60.0", (150, "120")),  # the image decides
+    (a_worker(NEW), "2.40.0", (150, None)),
+    (a_worker(OLD, lifecycle={}), None, (150, "120")),
+    (a_worker().spec(terminationGracePeriodSeconds=600), None, (600, None)),
+    (a_worker().spec(terminationGracePeriodSeconds=60), None, (150, None)),
+    (a_worker().spec(terminationGracePeriodSeconds=None), None, (150, None)),
+    (a_worker(OLD, env=own("300")), None, (330, "300")),
+    (a_worker(OLD, env=own("200000")), None, (200_030, "200000")),
+    (a_worker(OLD, env=own("90.5")), None, (121, "91")),
+    (a_worker(OLD, env=own("1e400")), None, (10**9 + 30, str(10**9))),
+    (a_worker(OLD, env=own("inf")), None, (10**9 + 30, str(10**9))),
+    (a_worker(OLD, env=own("5m")), None, (150, "120")),
+    (a_worker(OLD, env=own("")), None, (150, "120")),
+    (a_worker(OLD, env=own("0")), None, (30, None)),  # no drain
+    (a_worker(OLD, env=own("0.0")), None, (30, None)),
+    (a_worker(OLD, env=own("-1")), None, (30, None)),
+])  # fmt: skip
 def test_a_worker_has_time_to_drain_and_an_older_ray_is_asked_by_a_hook(
     pod: PodBuilder, version: str | None, expected: tuple[int, str | None]
 ) -> None:
@@ -105,10 +100,9 @@ def test_heads_are_left_as_they_are() -> None:
     assert decide(head, draining()).patch == []
 
 
-@pytest.mark.parametrize(
-    ("setting", "text", "expected"),
-    [(0, None, None), (60, None, "60"), (60, "120", "120"), (60, "0", None), (0, "0", None)],
-)
+@pytest.mark.parametrize(("setting", "text", "expected"), [
+    (0, None, None), (60, None, "60"), (60, "120", "120"), (60, "0", None), (0, "0", None),
+])  # fmt: skip
 def test_annotations_beat_the_setting(setting: int, text: str | None, expected: str | None) -> None:
     cluster = a_cluster("c").group("g") if text is None else draining(text)
     decided = decide(a_worker(), cluster, Policy(drain_seconds=setting))

@@ -25,16 +25,12 @@ CONTAINERS = ["spec.containers"]
 TOPOLOGY = [f"spec.nodeSelector[{names.NODE_TPU_TOPOLOGY}]"]
 
 
-@pytest.mark.parametrize(
-    ("groups", "hosts", "fields"),
-    [
-        (["g", "TPU-Group", "g" * 57, "0", "a-b"], 2, []),
-        (["a.b", "a_b", "A.B", "g" * 58, "g" * 63, "g" * 64], 2, GROUP),
-        (["a.b", "A_b", "g" * 63], 1, []),  # single hosts have no host name
-        (["g" * 57], 100, []),
-        (["g" * 57], 1001, GROUP),
-    ],
-)
+@pytest.mark.parametrize(("groups", "hosts", "fields"), [
+    (["g", "TPU-Group", "g" * 57, "0", "a-b"], 2, []),
+    (["a.b", "a_b", "A.B", "g" * 58, "g" * 63, "g" * 64], 2, GROUP),
+    (["a.b", "A_b", "g" * 63], 1, []),  # single hosts have no host name
+    (["g" * 57], 100, []), (["g" * 57], 1001, GROUP),
+])  # fmt: skip
 def test_a_group_name_fits_in_host_names(groups: list[str], hosts: int, fields: list[str]) -> None:
     for group in groups:
         cluster = a_cluster("c").group(group, hosts=hosts)
@@ -71,25 +67,14 @@ def test_a_cluster_whose_service_cannot_resolve_is_refused(cluster: str) -> None
     assert decided.fields == [f"metadata.labels[{names.LABEL_CLUSTER}]"]
 
 
-@pytest.mark.parametrize(
-    ("topology", "chips", "hosts", "fields"),
-    [
-        ("2x2x2", 4, 2, []),
-        ("4x4", 4, 4, []),
-        ("16x16", 4, 64, []),
-        ("2x4", 4, 2, []),
-        ("2x2x2", 4, 4, TOPOLOGY),
-        ("2x2x2", 8, 2, TOPOLOGY),
-        ("2x4", 3, 2, TOPOLOGY),
-        ("2x", 4, 2, TOPOLOGY),
-        ("0x4", 4, 2, TOPOLOGY),
-        ("2x-2", 4, 2, TOPOLOGY),
-        ("2x2x2x2", 4, 4, TOPOLOGY),
-        ("\u0662x2", 4, 2, TOPOLOGY),
-        ("4x4", 4, 1, []),  # a single host is not measured by it
-        ("2x", 0, 2, []),  # nor a pod without chips
-    ],
-)
+@pytest.mark.parametrize(("topology", "chips", "hosts", "fields"), [
+    ("2x2x2", 4, 2, []), ("4x4", 4, 4, []), ("16x16", 4, 64, []), ("2x4", 4, 2, []),
+    ("2x2x2", 4, 4, TOPOLOGY), ("2x2x2", 8, 2, TOPOLOGY), ("2x4", 3, 2, TOPOLOGY),
+    ("2x", 4, 2, TOPOLOGY), ("0x4", 4, 2, TOPOLOGY), ("2x-2", 4, 2, TOPOLOGY),
+    ("2x2x2x2", 4, 4, TOPOLOGY), ("\u0662x2", 4, 2, TOPOLOGY),
+    ("4x4", 4, 1, []),  # a single host is not measured by it
+    ("2x", 0, 2, []),  # nor a pod without chips
+])  # fmt: skip
 def test_a_slice_adds_up_or_not(topology: str, chips: int, hosts: int, fields: list[str]) -> None:
     pod = a_pod().worker("g").of("c").tpu(chips).topology(topology)
     assert decide(pod, a_cluster("c").group("g", hosts=hosts)).fields == fields

@@ -91,8 +91,7 @@ def test_the_setting_and_other_init_containers() -> None:
 @pytest.mark.parametrize(("requests", "limits"), [
     ({"cpu": "8", "memory": "64Gi"}, {"cpu": "8", "memory": "64Gi"}),
     ({"cpu": "500m", "memory": "300Mi"}, {"cpu": "8", "memory": "64Gi"}),
-    ({"cpu": "1"}, {"cpu": "1"}),
-    ({"cpu": "2", "memory": "1Gi"}, {}),
+    ({"cpu": "1"}, {"cpu": "1"}), ({"cpu": "2", "memory": "1Gi"}, {}),
 ])  # fmt: skip
 def test_the_pod_requests_no_more(requests: Object, limits: Object, sidecars: int) -> None:
     pod = a_worker(requests, limits).build()

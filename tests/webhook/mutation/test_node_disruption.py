@@ -25,10 +25,7 @@ def kept(pod: Object) -> dict[str, str]:
 
 
 @pytest.mark.parametrize(("scope", "head", "host"), [
-    ("", {}, {}),
-    ("none", {}, {}),
-    ("heads", KEPT, {}),
-    ("replicas", {}, KEPT),
+    ("", {}, {}), ("none", {}, {}), ("heads", KEPT, {}), ("replicas", {}, KEPT),
     ("all", KEPT, KEPT),
 ])  # fmt: skip
 def test_heads_and_hosts_keep_nodes(scope: str, head: dict[str, str], host: dict[str, str]) -> None:

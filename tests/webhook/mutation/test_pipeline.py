@@ -17,16 +17,13 @@ from webhook.mutation.ray_pod import HEAD_GROUP, HEAD_IDENTITY, Policy, read_rep
 
 VALUES = {
     names.ANNOTATION_TOPOLOGY_KEY: "nvidia.com/gpu.clique",
-    names.ANNOTATION_PROFILES: "torchrun",
-    names.ANNOTATION_SCHEDULING_GROUP: "cluster",
-    names.ANNOTATION_SHARD_GROUP: "search",
-    names.ANNOTATION_DRAIN_SECONDS: "120",
-    names.ANNOTATION_KEEP_NODES: "all",
-    names.ANNOTATION_COMPUTE_DOMAIN: "cluster",
+    names.ANNOTATION_PROFILES: "torchrun", names.ANNOTATION_SCHEDULING_GROUP: "cluster",
+    names.ANNOTATION_SHARD_GROUP: "search", names.ANNOTATION_DRAIN_SECONDS: "120",
+    names.ANNOTATION_KEEP_NODES: "all", names.ANNOTATION_COMPUTE_DOMAIN: "cluster",
     names.ANNOTATION_NODE_LABELS: "rack=rack",
     names.ANNOTATION_RESTART: names.RESTART_REPLICA,
     names.ANNOTATION_IPPR: json.dumps({"groups": {names.HEAD_GROUP: {}}}),
-}
+}  # fmt: skip
 """A value of each annotation that takes something else than `true`."""
 
 

@@ -45,8 +45,7 @@ def test_a_host_knows_its_rank_and_its_master() -> None:
 @pytest.mark.parametrize(("pod", "meets"), [
     (a_worker().gpu(1, "nvidia.com/gpu"), True),
     (a_worker().gpu(1, "nvidia.com/mig-1g.5gb"), True),
-    (a_worker().gpu(1, "amd.com/gpu"), True),
-    (a_worker().gpu(1, "example.com/gpu"), True),
+    (a_worker().gpu(1, "amd.com/gpu"), True), (a_worker().gpu(1, "example.com/gpu"), True),
     (a_worker().resource("nvidia.com/gpu", "1", "requests"), True),
     (a_worker().gpu(0), False),
     (a_worker().resource("cpu", "1").resource("memory", "1"), False),

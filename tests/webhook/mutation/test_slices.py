@@ -34,15 +34,11 @@ def keys_of(pod: Object) -> set[str]:
     return {term["topologyKey"] for kind in affinity.values() for term in kind.get(REQUIRED, [])}
 
 
-@pytest.mark.parametrize(
-    ("pod", "topology", "kind", "hosts"),
-    [
-        (a_part(), "2x4", "v6e-8", 2),
-        (a_part("2x2", "2x4", "one"), "2x2", "v6e-4", 0),
-        (a_formed(), "2x2x4", "tpu7x-32", 4),  # it follows from the chips
-    ],
-    ids=["sub-slice", "sub-slice of one host", "formed by Kueue"],
-)
+@pytest.mark.parametrize(("pod", "topology", "kind", "hosts"), [
+    (a_part(), "2x4", "v6e-8", 2),
+    (a_part("2x2", "2x4", "one"), "2x2", "v6e-4", 0),
+    (a_formed(), "2x2x4", "tpu7x-32", 4),  # it follows from the chips
+], ids=["sub-slice", "sub-slice of one host", "formed by Kueue"])  # fmt: skip
 def test_slices_have_their_topology(pod: PodBuilder, topology: str, kind: str, hosts: int) -> None:
     env = env_of(decide(pod, CLUSTER).pod)
     assert (env[names.TPU_TOPOLOGY], env[names.TPU_ACCELERATOR_TYPE]) == (topology, kind)

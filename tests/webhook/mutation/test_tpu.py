@@ -25,10 +25,8 @@ def given(pod: PodBuilder, container: str = "ray-worker") -> dict[str, str]:
 
 @pytest.mark.parametrize(("accelerator", "topology", "kind"), [
     ("tpu-v5-lite-podslice", "2x4", "v5litepod-8"),
-    ("tpu-v6e-slice", "2x4", "v6e-8"),
-    ("tpu-v5p-slice", "2x2x2", "v5p-16"),
-    ("tpu7x-standard-4t", "2x2x2", "tpu7x-16"),
-    ("tpu-v9-slice", "2x4", None),
+    ("tpu-v6e-slice", "2x4", "v6e-8"), ("tpu-v5p-slice", "2x2x2", "v5p-16"),
+    ("tpu7x-standard-4t", "2x2x2", "tpu7x-16"), ("tpu-v9-slice", "2x4", None),
 ])  # fmt: skip
 def test_generations_have_their_type(accelerator: str, topology: str, kind: str | None) -> None:
     env = given(a_tpu().topology(topology, accelerator))
@@ -96,8 +94,7 @@ def test_every_container_and_init_container_gets_the_variables() -> None:
 
 
 @pytest.mark.parametrize(("name", "placeholder", "value"), [
-    (names.TPU_WORKER_ID, "0", "1"),
-    (names.TPU_WORKER_ID, "", "1"),
+    (names.TPU_WORKER_ID, "0", "1"), (names.TPU_WORKER_ID, "", "1"),
     (names.TPU_WORKER_ID, None, "1"),
     (names.TPU_WORKER_HOSTNAMES, "localhost", "g-0-0.c-headless,g-0-1.c-headless"),
     (names.TPU_WORKER_HOSTNAMES, "", "g-0-0.c-headless,g-0-1.c-headless"),
@@ -128,17 +125,14 @@ def test_an_identity_set_by_hand_stays_with_a_warning_of_its_place(name: str) ->
     assert "ray-worker" in warned
 
 
-@pytest.mark.parametrize(
-    ("pod", "warned"),
-    [
-        (a_host(0, 0).env(names.TPU_WORKER_ID, "1"), True),
-        (a_host(0, 1).env(names.TPU_WORKER_ID, "1"), False),
-        (a_tpu("single").env(names.TPU_NAME, "mine"), False),  # the only replica
-        (a_host().env(names.TPU_TOPOLOGY, "mine"), False),
-        (a_host().env(names.TPU_ACCELERATOR_TYPE, "mine"), False),
-        (a_host().env(names.TPU_DEVICE_PLUGIN_ADDR, "mine"), False),
-    ],
-)
+@pytest.mark.parametrize(("pod", "warned"), [
+    (a_host(0, 0).env(names.TPU_WORKER_ID, "1"), True),
+    (a_host(0, 1).env(names.TPU_WORKER_ID, "1"), False),
+    (a_tpu("single").env(names.TPU_NAME, "mine"), False),  # the only replica
+    (a_host().env(names.TPU_TOPOLOGY, "mine"), False),
+    (a_host().env(names.TPU_ACCELERATOR_TYPE, "mine"), False),
+    (a_host().env(names.TPU_DEVICE_PLUGIN_ADDR, "mine"), False),
+])  # fmt: skip
 def test_only_a_value_that_cannot_be_right_is_a_warning(pod: PodBuilder, warned: bool) -> None:
     decided = decide(pod, CLUSTER)
     assert bool(decided.answer.warnings) == warned

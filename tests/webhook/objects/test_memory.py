@@ -115,10 +115,9 @@ def pods_of_serve() -> tuple[float, int]:
     return kept(serve_stores.CODEC, hosts(), serve_stores.PodStore(members).put), len(members)
 
 
-@pytest.mark.parametrize(
-    ("measured", "most"),
-    [(pods_of_the_dashboard, 4), (nodes_of_the_dashboard, 2), (pods_of_serve, 0.46)],
-)
+@pytest.mark.parametrize(("measured", "most"), [
+    (pods_of_the_dashboard, 4), (nodes_of_the_dashboard, 2), (pods_of_serve, 0.46),
+])  # fmt: skip
 def test_an_object_takes_few_bytes(measured: Callable[[], tuple[float, int]], most: float) -> None:
     size, count = run_in_own_process(measured)
     assert size < most

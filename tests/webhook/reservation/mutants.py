@@ -122,20 +122,16 @@ MUTANTS: Final[dict[str, Mutation]] = {
 """Each rule that exactness rests on, as it would be without it."""
 
 CAUGHT_BY: Final = {
-    "a write is not conditional": 0,
-    "the answer does not wait for the write": 0,
+    "a write is not conditional": 0, "the answer does not wait for the write": 0,
     "entries are vacant after 60 s without a list": 46,
-    "entries are vacant after 5 s": 5,
-    "a silent watch is believed": 170,
+    "entries are vacant after 5 s": 5, "a silent watch is believed": 170,
     "a pod without labels is unknown": 0,
     "the first list is dated by the clock of the node": 1,
-    "tables are deleted by age": 86,
-    "entries hold no place": 0,
-    "pods hold no place": 16,
+    "tables are deleted by age": 86, "entries hold no place": 0, "pods hold no place": 16,
     "an index entry is returned as it is": 106,
     "an index is free when its RayCluster is gone": 0,
     "a name is not taken from entries": 0,
-}
+}  # fmt: skip
 """A story that is soon wrong without a rule. A change of the product may move it: then another must
 be wrong, which takes longer until it is entered here.
 """

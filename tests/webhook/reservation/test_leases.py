@@ -82,10 +82,9 @@ async def test_a_write_that_does_not_know_the_newest_version_is_a_conflict() -> 
             await store.write(KEY, TABLE, "ray", second)
 
 
-@pytest.mark.parametrize(
-    ("status", "error"),
-    [(403, NotNow), (422, NotNow), (429, UnknownOutcome), (500, UnknownOutcome)],
-)
+@pytest.mark.parametrize(("status", "error"), [
+    (403, NotNow), (422, NotNow), (429, UnknownOutcome), (500, UnknownOutcome),
+])  # fmt: skip
 async def test_refusals_differ_from_unknown_outcomes(status: int, error: type[Exception]) -> None:
     async with stored() as (fake, store):
         fake.before = lambda _: status

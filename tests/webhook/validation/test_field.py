@@ -48,14 +48,8 @@ def test_fields_sort_by_index_and_not_by_digit() -> None:
 
 
 @pytest.mark.parametrize(("text", "release"), [
-    ("2.46.0", (2, 46, 0)),
-    ("v2.46", (2, 46)),
-    (" 2.46.0rc1", (2, 46, 0)),
-    ("2", None),
-    ("2.046", None),
-    ("nightly", None),
-    ("", None),
-    ("3.0.0.dev0", (3, 0, 0)),
+    ("2.46.0", (2, 46, 0)), ("v2.46", (2, 46)), (" 2.46.0rc1", (2, 46, 0)), ("2", None),
+    ("2.046", None), ("nightly", None), ("", None), ("3.0.0.dev0", (3, 0, 0)),
     ("9" * 5000 + ".1", None),
 ])  # fmt: skip
 def test_versions_are_read_as_kubernetes_reads_them(text: str, release: Release | None) -> None:
@@ -67,12 +61,9 @@ def test_versions_are_read_as_kubernetes_reads_them(text: str, release: Release 
     ("mirror.example:5000/a/ray-ml:2.9.0-py310-gpu", (2, 9, 0), "py310"),
     ("rayproject/ray:2.46.0.abc123-py39-cpu", (2, 46, 0), "py39"),
     ("ray-llm:2.50.1-py311-cu128", (2, 50, 1), "py311"),
-    ("rayproject/ray:nightly", None, ""),
-    ("rayproject/ray", None, ""),
-    ("rayproject/ray@sha256:00", None, ""),
-    ("company/ray-serve-app:2.1.0", None, ""),
-    ("company/array:2.1.0", None, ""),
-    ("company/app:2.46.0", None, ""),
+    ("rayproject/ray:nightly", None, ""), ("rayproject/ray", None, ""),
+    ("rayproject/ray@sha256:00", None, ""), ("company/ray-serve-app:2.1.0", None, ""),
+    ("company/array:2.1.0", None, ""), ("company/app:2.46.0", None, ""),
     ("rayproject/ray:2.46", None, ""),
 ])  # fmt: skip
 def test_only_rays_images_tell_a_release(image: str, release: Release | None, python: str) -> None:

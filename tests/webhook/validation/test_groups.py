@@ -91,10 +91,9 @@ def test_an_underscore_that_kuberay_cuts_out_of_the_pods_name_is_fine() -> None:
     assert found(a_cluster("c" * 50).group("under_score")) == set()
 
 
-@pytest.mark.parametrize(
-    ("length", "hosts", "replicas", "fits"),
-    [(57, 2, 10, True), (58, 2, 10, False), (57, 11, 101, False), (57, 2, 1001, False)],
-)
+@pytest.mark.parametrize(("length", "hosts", "replicas", "fits"), [
+    (57, 2, 10, True), (58, 2, 10, False), (57, 11, 101, False), (57, 2, 1001, False),
+])  # fmt: skip
 def test_a_multi_host_name_must_fit_with_the_largest_index_that_can_occur(
     length: int, hosts: int, replicas: int, fits: bool
 ) -> None:
@@ -133,10 +132,8 @@ def test_a_topology_that_cannot_be_read_is_reported_where_it_stands(topology: st
 
 
 @pytest.mark.parametrize(("first", "second", "hosts", "refused"), [
-    ("TPU", "tpu", 2, True),
-    ("g" * 63 + "a", "g" * 63 + "b", 2, True),
-    ("g" * 56 + "a", "g" * 56 + "b", 2, False),
-    ("TPU", "tpu", 1, False),
+    ("TPU", "tpu", 2, True), ("g" * 63 + "a", "g" * 63 + "b", 2, True),
+    ("g" * 56 + "a", "g" * 56 + "b", 2, False), ("TPU", "tpu", 1, False),
 ])  # fmt: skip
 def test_groups_share_no_host_names(first: str, second: str, hosts: int, refused: bool) -> None:
     cluster = a_cluster().group(first, hosts=hosts).group(second, hosts=hosts)
@@ -213,8 +210,7 @@ def test_another_number_of_hosts_in_the_template_is_wrong_in_every_kind(
 @pytest.mark.parametrize(("accelerator", "near"), [
     ("tpu-v4", "tpu-v4-podslice"), ("tpu_v4_podslice", "tpu-v4-podslice"),
     ("v6e-slice", "tpu-v6e-slice"), ("TPU-V5P", "tpu-v5p-slice"), ("tpu-v7x", "tpu7x"),
-    ("tpu_7x", "tpu7x"), ("tpu-v9-slice", ""), ("tpu-v6e-slice", ""), ("tpu7x", ""),
-    ("v100", ""),
+    ("tpu_7x", "tpu7x"), ("tpu-v9-slice", ""), ("tpu-v6e-slice", ""), ("tpu7x", ""), ("v100", ""),
 ])  # fmt: skip
 def test_accelerators_that_are_nearly_one_of_tpus(accelerator: str, near: str) -> None:
     cluster = a_cluster().group().tpu("2x2", 4, accelerator)
@@ -363,8 +359,7 @@ def test_no_template_of_a_submitter_has_one(label: str, mode: str, cron: bool) -
 
 
 @pytest.mark.parametrize(("written", "suggested"), [
-    ("num_cpus", "num-cpus"),
-    ("--num-gpus", "num-gpus"),
+    ("num_cpus", "num-cpus"), ("--num-gpus", "num-gpus"),
     ("objectstore-memory", "object-store-memory"),
 ])  # fmt: skip
 def test_a_misspelt_start_parameter_has_the_closest_one(written: str, suggested: str) -> None:
@@ -390,15 +385,13 @@ def test_a_pool_or_class_is_enough(selector: dict[str, str], hosts: int, levels:
     ("num-gpus", "abc", False), ("num-cpus", "0.5", False), ("num-cpus", "4", True),
     ("num-cpus", '"4"', True), ("num-cpus", "$(nproc)", True), ("num-cpus", "${CPUS}", True),
     ("memory", "4Gi", False), ("memory", "4294967296", True),
-    ("object-store-memory", "100Mi", False),
-    ("port", "99999999", False), ("port", "6379", True), ("port", "-1", False),
-    ("dashboard-port", "http", False), ("node-manager-port", "0", True),
+    ("object-store-memory", "100Mi", False), ("port", "99999999", False), ("port", "6379", True),
+    ("port", "-1", False), ("dashboard-port", "http", False), ("node-manager-port", "0", True),
     ("resources", '{"x": 1', False), ("resources", "'{\"x\": 1'", False),
     ("resources", '"[1]"', False), ("resources", '"{\\"x\\": 1.5}"', True),
     ("resources", "'{\"x\": 1}'", True), ("resources", '{"x": 1}', False),
     ("resources", '{"x":1}', False), ("resources", '"{"x": 1}"', False),
-    ("resources", '{\\"x\\":1}', True),
-    ("temp-dir", "/ray", True),
+    ("resources", '{\\"x\\":1}', True), ("temp-dir", "/ray", True),
 ])  # fmt: skip
 def test_values_that_end_ray_start_are_found(name: str, text: str, fine: bool) -> None:
     cluster = a_cluster().group(rayStartParams={name: text})

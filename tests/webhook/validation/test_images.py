@@ -18,15 +18,13 @@ DIGEST = "sha256:" + "a" * 64
     ("rayproject/Ray:2.55.1", "write the path in lower case"),
     ("ghcr.io/MyOrg/ray:1", "write the path in lower case"),
     ("https://ghcr.io/org/ray:1", "remove https://"),
-    ("docker://org/ray", "remove docker://"),
-    ("rayproject/ray:2.55.1:gpu", "keep one tag"),
+    ("docker://org/ray", "remove docker://"), ("rayproject/ray:2.55.1:gpu", "keep one tag"),
     ("rayproject/ray:", "add the tag, or remove the colon"),
     ("rayproject/ray@sha256:abc", "64 hexadecimal digits"),
     ("rayproject/ray@" + DIGEST.upper().replace("SHA", "sha"), "64 hexadecimal digits"),
     ("rayproject//ray", "write HOST/PATH:TAG"),
     ("rayproject/ray:" + "a" * 129, "write HOST/PATH:TAG"),
-    ("/ray", "write HOST/PATH:TAG"),
-    ("a/" * 200 + "b", "write HOST/PATH:TAG"),
+    ("/ray", "write HOST/PATH:TAG"), ("a/" * 200 + "b", "write HOST/PATH:TAG"),
 ])  # fmt: skip
 def test_an_image_that_no_kubelet_parses(image: str, advice: str) -> None:
     (finding,) = findings(a_cluster().group().container(image=image))

@@ -53,19 +53,17 @@ def test_a_schedule_that_kuberay_reads(schedule: str) -> None:
 
 @pytest.mark.parametrize("schedule", [
     "", "* * * *", "* * * * * *", "60 * * * *", "* 24 * * *", "* * 0 * *", "* * * 13 *",
-    "* * * * 7", "5-1 * * * *",
-    "*/0 * * * *", "*/-5 * * * *", "@every 2562048h",
-    "*/x * * * *", "1/2/3 * * * *", "1-2-3 * * * *", "-1 * * * *",
-    "x * * * *", "@often", "@every soon", "@Hourly", "* * * * *" * 100,
+    "* * * * 7", "5-1 * * * *", "*/0 * * * *", "*/-5 * * * *", "@every 2562048h", "*/x * * * *",
+    "1/2/3 * * * *", "1-2-3 * * * *", "-1 * * * *", "x * * * *", "@often", "@every soon", "@Hourly",
+    "* * * * *" * 100,
 ])  # fmt: skip
 def test_a_schedule_that_kuberay_does_not_read(schedule: str) -> None:
     assert problem_of(schedule) != ""
 
 
-@pytest.mark.parametrize(
-    ("zone", "fine"),
-    [("Europe/Berlin", True), ("UTC", True), ("Local", True), ("Mars/Base", False), ("", False)],
-)
+@pytest.mark.parametrize(("zone", "fine"), [
+    ("Europe/Berlin", True), ("UTC", True), ("Local", True), ("Mars/Base", False), ("", False),
+])  # fmt: skip
 def test_time_zones_are_those_of_the_settings(zone: str, fine: bool) -> None:
     settings = RuleSettings(time_zones=frozenset({"Europe/Berlin"}))
     assert found(a_cron_job().spec(timeZone=zone), settings) == (
@@ -167,8 +165,7 @@ def test_resources_of_the_entrypoint_are_a_json_map_of_numbers(text: str, fine: 
 
 
 @pytest.mark.parametrize(("text", "wrong"), [
-    ("pip: [torch]\nenv_vars: {A: '1'}", set()),
-    ("conda: {dependencies: [pip]}", set()),
+    ("pip: [torch]\nenv_vars: {A: '1'}", set()), ("conda: {dependencies: [pip]}", set()),
     ("container: {image: a}\npy_executable: uv run", set()),
     ("pip: [a]\nuv: [b]", {("job-runtime-env-value-invalid", "uv")}),
     ("env_vars: [A=1]", {("job-runtime-env-value-invalid", "env_vars")}),

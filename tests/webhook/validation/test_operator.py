@@ -34,13 +34,11 @@ AZURE_BY_URL = {"STORAGE_BACKEND": "azureblob", "AZURE_STORAGE_ACCOUNT_URL": "u"
     ({"STORAGE_BACKEND": "gcs", "GCS_BUCKET": "b"}, True),
     ({"STORAGE_BACKEND": "GCS"}, False),
     ({"STORAGE_BACKEND": "aliyunoss", "ALIYUN_BUCKET": "b"}, False),
-    ({"STORAGE_BACKEND": "azureblob"}, False),
-    (AZURE_BY_URL, True),
+    ({"STORAGE_BACKEND": "azureblob"}, False), (AZURE_BY_URL, True),
     ({**AZURE_BY_URL, "AZURE_STORAGE_AUTH_MODE": "connection_string"}, False),
     ({**AZURE_BY_URL, "AZURE_STORAGE_AUTH_MODE": " Default "}, True),
     ({"STORAGE_BACKEND": "one that is not known"}, True),
-    ({}, False),
-    ({"STORAGE_BACKEND": ""}, False),
+    ({}, False), ({"STORAGE_BACKEND": ""}, False),
 ])  # fmt: skip
 def test_a_storage_needs_its_variables(env: dict[str, str], complete: bool) -> None:
     wrong = {("history-storage-incomplete", f"{COLLECTOR}.env")}
@@ -137,8 +135,7 @@ def test_tls_by_hand_is_found_in_head_workers_and_autoscaler() -> None:
 
 
 @pytest.mark.parametrize(("version", "options", "path"), [
-    ("2.52.0", {"mode": "token"}, None),
-    ("v2.52", {"mode": "token"}, None),
+    ("2.52.0", {"mode": "token"}, None), ("v2.52", {"mode": "token"}, None),
     ("2.51.9", {"mode": "token"}, "spec.rayVersion"),
     ("latest", {"mode": "token"}, "spec.rayVersion"),
     ("2", {"mode": "token"}, "spec.rayVersion"),

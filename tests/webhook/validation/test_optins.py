@@ -26,18 +26,16 @@ RIGHT = {
     names.ANNOTATION_PROFILES: ("torchrun", "torch-tpu", " vllm , mnnvl,", "none", "none,none"),
     names.ANNOTATION_TOPOLOGY_KEY: ("nvidia.com/gpu.clique", "rack"),
     names.ANNOTATION_SCHEDULING_GROUP: ("worker-group",),
-    names.ANNOTATION_SHARD_GROUP: ("search",),
-    names.ANNOTATION_SHARD_INDEX: ("0", "12"),
+    names.ANNOTATION_SHARD_GROUP: ("search",), names.ANNOTATION_SHARD_INDEX: ("0", "12"),
     names.ANNOTATION_SHARD_COUNT: ("1", "1048576"),
     names.ANNOTATION_KEEP_NODES: ("none", "heads", "replicas", "all"),
-    names.ANNOTATION_REPAIR: ("true", "false"),
-    names.ANNOTATION_RESTART: ("replica",),
+    names.ANNOTATION_REPAIR: ("true", "false"), names.ANNOTATION_RESTART: ("replica",),
     names.ANNOTATION_REPLICA_LABEL: ("true", "false"),
     names.ANNOTATION_NODE_LABELS: ("nvidia.com/gpu.clique=ray.io/gpu-domain", " a=b, c=d "),
     names.ANNOTATION_COMPUTE_DOMAIN: ("cluster", "worker-group", "replica"),
     names.ANNOTATION_MAX_DISRUPTED: ("0", "1", "65536"),
     names.ANNOTATION_DRAIN_SECONDS: ("0", "120", "86400"),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("row", OPT_INS, ids=lambda row: row.annotation)

@@ -10,18 +10,14 @@ from webhook.validation.rules import API_SERVER, KUBERAY, NO_ONE_ELSE, RAY, RULE
 # The functions of KubeRay 1.7's validation.go that refuse something, and the place outside of it.
 KUBERAY_FUNCTIONS = {
     "ValidateRayClusterStatus", "ValidateRayClusterMetadata", "ValidateRayClusterUpgradeOptions",
-    "validateRayGroupResources",
-    "validateRayGroupLabels", "ValidateRayClusterSpec", "validateGcsFaultToleranceBackend",
-    "validateNetworkPolicy",
-    "validateTLSOptions", "ValidateRayJobStatus", "ValidateRayJobMetadata", "ValidateRayJobSpec",
-    "ValidateRayServiceMetadata",
-    "validateInitializingTimeout", "ValidateRayServiceSpec", "ValidateClusterUpgradeOptions",
-    "validateDeletionConfiguration",
-    "validateDeletionRules", "validateDeletionCondition", "validateTTLConsistency",
-    "validateLegacyDeletionPolicies",
+    "validateRayGroupResources", "validateRayGroupLabels", "ValidateRayClusterSpec",
+    "validateGcsFaultToleranceBackend", "validateNetworkPolicy", "validateTLSOptions",
+    "ValidateRayJobStatus", "ValidateRayJobMetadata", "ValidateRayJobSpec",
+    "ValidateRayServiceMetadata", "validateInitializingTimeout", "ValidateRayServiceSpec",
+    "ValidateClusterUpgradeOptions", "validateDeletionConfiguration", "validateDeletionRules",
+    "validateDeletionCondition", "validateTTLConsistency", "validateLegacyDeletionPolicies",
     "ValidateRayCronJobSpec", "validateWorkerGroupIdleTimeout", "validateCollectorOptions",
-    "validateWorkerGroupPriority",
-    "rayClusterReconcile",
+    "validateWorkerGroupPriority", "rayClusterReconcile",
 }  # fmt: skip
 
 

@@ -171,14 +171,11 @@ def test_a_message_names_the_object_the_value_and_what_to_write() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("mounts", "wrong"),
-    [
-        ([{"name": "shared-mem", "mountPath": SHARED}], True),  # KubeRay adds none then
-        ([{"name": "shared-mem", "mountPath": "/data"}], False),
-        ([{"name": "dshm", "mountPath": SHARED}], True),
-    ],
-)
+@pytest.mark.parametrize(("mounts", "wrong"), [
+    ([{"name": "shared-mem", "mountPath": SHARED}], True),  # KubeRay adds none then
+    ([{"name": "shared-mem", "mountPath": "/data"}], False),
+    ([{"name": "dshm", "mountPath": SHARED}], True),
+])  # fmt: skip
 def test_the_volume_of_kuberay_may_be_mounted_in_its_place(mounts: list[Json], wrong: bool) -> None:
     rules = {rule for rule, _ in in_container(volumeMounts=mounts)}
     assert rules == ({"pod-mount-invalid"} if wrong else set())
@@ -222,10 +219,9 @@ def test_what_only_a_gate_of_kubernetes_keeps_is_no_reason_to_deny() -> None:
     assert [each.level for each in check("RayCluster", cluster.build())] == [WARN]
 
 
-@pytest.mark.parametrize(
-    ("policy", "fine"),
-    [(None, False), ("Always", False), ("never", False), ("Never", True), ("OnFailure", True)],
-)
+@pytest.mark.parametrize(("policy", "fine"), [
+    (None, False), ("Always", False), ("never", False), ("Never", True), ("OnFailure", True),
+])  # fmt: skip
 def test_the_submitter_says_when_it_restarts(policy: str | None, fine: bool) -> None:
     containers = [{"name": "submit", "image": "ray:1"}]
     spec = {"containers": containers, **({"restartPolicy": policy} if policy else {})}

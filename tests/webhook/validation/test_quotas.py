@@ -346,8 +346,7 @@ def test_pods_of_a_removed_group_keep_running() -> None:
 
 
 @pytest.mark.parametrize(("built", "number"), [
-    (a_cluster(), 1),
-    (a_cluster().group(hosts=2), 2),
+    (a_cluster(), 1), (a_cluster().group(hosts=2), 2),
     (a_cluster().annotation(names.ENABLE_SERVE_SERVICE, "true"), 2),
     (a_job(), 1),
     (a_job().spec(clusterSelector={"ray.io/cluster": "a"}), 0),

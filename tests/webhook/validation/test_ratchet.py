@@ -22,11 +22,9 @@ from webhook.validation.schema import prune_object
 
 COUNT = 250
 CLUSTER_AT = {
-    "RayCluster": (),
-    "RayJob": ("rayClusterSpec",),
-    "RayService": ("rayClusterConfig",),
+    "RayCluster": (), "RayJob": ("rayClusterSpec",), "RayService": ("rayClusterConfig",),
     "RayCronJob": ("jobTemplate", "rayClusterSpec"),
-}
+}  # fmt: skip
 OF_THE_CRD = {"schema-violated", "value-not-decodable"}
 POD = {
     "spec": {
@@ -148,12 +146,8 @@ def _add(value: Json, **fields: object) -> bool:
 
 EDITS: dict[str, Edit] = {
     **{name: partial(_overlay, overlay=overlay) for name, overlay in OVERLAYS.items()},
-    "raise": _raise,
-    "grow": _add,
-    "scale": _scale,
-    "autoscale": _autoscale,
-    "variable": _variable,
-}
+    "raise": _raise, "grow": _add, "scale": _scale, "autoscale": _autoscale, "variable": _variable,
+}  # fmt: skip
 
 
 def updated(api: ApiServer, old: Json, edit: Edit) -> Json:

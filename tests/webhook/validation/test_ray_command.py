@@ -9,10 +9,8 @@ from tests.harness.ray_objects import a_cluster, a_job, a_service, findings, fou
 from tests.harness.work import RATIO_MAX, seconds
 
 NESTED, ENDLESS, SYNTAX = (
-    "ray-command-nested-shell",
-    "ray-command-never-ends",
-    "ray-command-syntax",
-)
+    "ray-command-nested-shell", "ray-command-never-ends", "ray-command-syntax",
+)  # fmt: skip
 OVERWRITE = "ray.io/overwrite-container-cmd"
 
 
@@ -21,13 +19,10 @@ def command_rules(command: list[str], args: list[str] | None = None) -> set[str]
 
 
 @pytest.mark.parametrize("command", [
-    ["sh", "-c", "pip install x && echo done"],
-    ["/bin/bash", "-lc", "--", "pip install x"],
+    ["sh", "-c", "pip install x && echo done"], ["/bin/bash", "-lc", "--", "pip install x"],
     ["bash", "-e", "-c", "source /venv/bin/activate; pip list"],
-    ["/bin/bash -c", "pip install x"],
-    ["env", "A=1", "bash", "-c", "cd /app && x"],
-    ["python", "-c", "import x; x.y"],
-    ["python3.11", "-u", "-c", "import x"],
+    ["/bin/bash -c", "pip install x"], ["env", "A=1", "bash", "-c", "cd /app && x"],
+    ["python", "-c", "import x; x.y"], ["python3.11", "-u", "-c", "import x"],
 ])  # fmt: skip
 def test_a_program_that_loses_its_quotes(command: list[str]) -> None:
     assert command_rules(command) == {NESTED}
@@ -41,11 +36,10 @@ def test_a_program_that_loses_its_quotes(command: list[str]) -> None:
     ["python", "/setup.py", "-c", "a b"], ["echo 123"], ["(/resources.sh&)"],
     ["bash", "-c", "ulimit -n 65536; echo head; $KUBERAY_GEN_RAY_START_CMD"],
     ["bash", "-c", "ray start --address=x --block & sleep 10; python s.py"],
-    ["ray", "start", "--address=x", "--block"],
-    ["(vllm serve m &)"], ["vllm serve m & sleep 1"], ["uvicorn --version"], ["sleep 10"],
+    ["ray", "start", "--address=x", "--block"], ["(vllm serve m &)"], ["vllm serve m & sleep 1"],
+    ["uvicorn --version"], ["sleep 10"],
     ["while true; do pip install x && break; sleep 1; done"],
-    ["while true; do x; sleep 1; done & echo"],
-    ["pip install x  # tools\necho"],
+    ["while true; do x; sleep 1; done & echo"], ["pip install x  # tools\necho"],
 ])  # fmt: skip
 def test_a_command_that_returns(command: list[str]) -> None:
     assert command_rules(command) == set()

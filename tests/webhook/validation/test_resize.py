@@ -62,13 +62,8 @@ def test_a_maximum_of_cpu_as_ray_reads_it(value: object) -> None:
 
 
 @pytest.mark.parametrize(("value", "rule"), [
-    (60, None),
-    (60.0, None),
-    (0, "ippr-value-too-low"),
-    (-5, "ippr-value-too-low"),
-    ("60", "ippr-malformed"),
-    (1.5, "ippr-malformed"),
-    (True, "ippr-malformed"),
+    (60, None), (60.0, None), (0, "ippr-value-too-low"), (-5, "ippr-value-too-low"),
+    ("60", "ippr-malformed"), (1.5, "ippr-malformed"), (True, "ippr-malformed"),
     (None, "ippr-malformed"),
 ])  # fmt: skip
 def test_a_timeout_is_a_positive_integer(value: object, rule: str | None) -> None:
@@ -115,8 +110,7 @@ def test_all_reasons_of_a_group_are_found_at_once() -> None:
 
 @pytest.mark.parametrize(("ray", "paths"), [
     ("2.46.0", {"spec.autoscalerOptions.version", ANNOTATION}),
-    ("2.47.0", {ANNOTATION}),
-    ("2.57.1", set()),
+    ("2.47.0", {ANNOTATION}), ("2.57.1", set()),
 ])  # fmt: skip
 def test_autoscaler_v2_is_implied_by_the_ray_release(ray: str, paths: set[str]) -> None:
     cluster = a_resized_cluster().spec(rayVersion=ray, autoscalerOptions=None)
@@ -133,8 +127,7 @@ BROKEN = ("{", '{"groups": {"workers": {}}}', '{"groups": {"workers": {"max-cpu"
 
 @pytest.mark.parametrize("text", BROKEN)
 @pytest.mark.parametrize("unread", [
-    {"enableInTreeAutoscaling": False},
-    {"autoscalerOptions": {"version": "v1"}},
+    {"enableInTreeAutoscaling": False}, {"autoscalerOptions": {"version": "v1"}},
     {"rayVersion": "2.55.0"},
 ])  # fmt: skip
 def test_an_annotation_without_a_reader_is_a_warning(text: str, unread: dict[str, Any]) -> None:
@@ -183,10 +176,8 @@ def test_custom_resources_that_end_the_autoscaler(value: str) -> None:
 
 
 @pytest.mark.parametrize(("resources", "params", "known"), [
-    ({"limits": {"cpu": 1}}, {}, True),
-    ({"requests": {"cpu": 1}}, {}, True),
-    ({}, {"num-cpus": "1"}, True),
-    ({"limits": {"memory": "1Gi"}}, {}, False),
+    ({"limits": {"cpu": 1}}, {}, True), ({"requests": {"cpu": 1}}, {}, True),
+    ({}, {"num-cpus": "1"}, True), ({"limits": {"memory": "1Gi"}}, {}, False),
 ])  # fmt: skip
 def test_cpus_must_be_known(resources: dict[str, Any], params: dict[str, str], known: bool) -> None:
     path = f"{GROUP}.template.spec.containers[0].resources.limits.cpu"
@@ -205,8 +196,7 @@ def test_requests_do_not_count_before_ray_2_41() -> None:
     ("v2", "Always", {"restart-policy-with-v2"}),
     ("v1", "OnFailure", {"restart-policy-not-never"}),
     (None, "Always", {"restart-policy-not-never"}),
-    (None, "Never", set()),
-    ("v2", None, set()),
+    (None, "Never", set()), ("v2", None, set()),
 ])  # fmt: skip
 def test_autoscaled_pods_last(version: str | None, policy: str | None, wrong: set[str]) -> None:
     options = {"version": version} if version else {"idleTimeoutSeconds": 60}

@@ -37,8 +37,7 @@ def with_container(**fields: Any) -> Json:  # noqa: ANN401 - fields of a contain
     ({"env": [{"name": "a"}, {"name": "a"}]}, "env[1]"),
     ({"ports": [{"containerPort": 1}, {"containerPort": 1, "protocol": "TCP"}]}, "ports[1]"),
     ({"readinessProbe": {"httpGet": {"path": "/"}}}, "readinessProbe.httpGet.port"),
-    ({"tty": "yes"}, "tty"),
-    ({"command": "ray"}, "command"),
+    ({"tty": "yes"}, "tty"), ({"command": "ray"}, "command"),
 ])  # fmt: skip
 def test_a_container_that_the_crd_refuses(fields: Json, path: str) -> None:
     assert denied(with_container(**fields)) == {f"{CONTAINER}.{path}"}

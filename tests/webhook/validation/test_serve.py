@@ -150,10 +150,9 @@ USABLE = {
 }
 
 
-@pytest.mark.parametrize(
-    ("text", "rule", "path", "level"),
-    [*((*row, DENY) for row in REFUSED), *((*row, WARN) for row in WARNED)],
-)
+@pytest.mark.parametrize(("text", "rule", "path", "level"), [
+    *((*row, DENY) for row in REFUSED), *((*row, WARN) for row in WARNED),
+])  # fmt: skip
 def test_what_ray_refuses_or_ignores_is_found(text: str, rule: str, path: str, level: str) -> None:
     listed = findings(a_service().spec(serveConfigV2=text))
     assert [(each.rule, each.path, each.level) for each in listed] == [(rule, path, level)]
@@ -214,8 +213,7 @@ def test_a_usable_configuration_has_no_finding(text: str) -> None:
     ("request_router_config", "2.47.1", "use Ray 2.48, or remove it"),
     ("request_router_config", "2.48.0", ""),
     ("max_concurrent_queries", "2.55.1", "write max_ongoing_requests"),
-    ("max_concurrent_queries", "2.9.3", ""),
-    ("max_ongoing_requests", "2.9.3", ""),
+    ("max_concurrent_queries", "2.9.3", ""), ("max_ongoing_requests", "2.9.3", ""),
 ])  # fmt: skip
 def test_a_key_that_this_release_lacks_is_a_warning(key: str, release: str, text: str) -> None:
     value = {"request_router_config": "{}"}.get(key, "1")

@@ -33,10 +33,9 @@ def a_part(part: str, whole: str, hosts: int, accelerator: str = "tpu-v6e-slice"
     return cluster.pod_annotation(names.ANNOTATION_SLICE_TOPOLOGY, part)
 
 
-@pytest.mark.parametrize(
-    ("part", "whole", "hosts"),
-    [("2x4", "4x4", 2), ("2x2", "2x4", 1), ("4x4", "4x4", 4), ("4x8", "16x16", 8)],
-)
+@pytest.mark.parametrize(("part", "whole", "hosts"), [
+    ("2x4", "4x4", 2), ("2x2", "2x4", 1), ("4x4", "4x4", 4), ("4x8", "16x16", 8),
+])  # fmt: skip
 def test_a_sub_slice_as_documented_passes(part: str, whole: str, hosts: int) -> None:
     said = rules(a_part(part, whole, hosts))
     assert said == (set() if hosts > 1 else {"annotation-without-effect"})
@@ -130,9 +129,7 @@ def test_scaling_a_job_of_several_slices_down_is_warned_of(settings: RuleSetting
 
 
 @pytest.mark.parametrize(("old", "new"), [
-    (several(2), several(3)),
-    (several(3), several(0)),
-    (several(3, least=3), several(2, least=3)),
+    (several(2), several(3)), (several(3), several(0)), (several(3, least=3), several(2, least=3)),
     (a_cluster().group(replicas=3), a_cluster().group(replicas=2)),
 ])  # fmt: skip
 def test_any_other_scale_leaves_no_slice_behind(old: ClusterBuilder, new: ClusterBuilder) -> None:

@@ -38,8 +38,7 @@ def said(job: JobBuilder) -> str:
     ("python t.py &", "& at the end is a syntax error"),
     ("python t.py # all", "'# all' hides the end"),
     ("(cd /app; python t.py)", "( is a syntax error"),
-    ("python t.py f(x)", "put quotes around it"),
-    ("python t.py --say don't", "is not closed"),
+    ("python t.py f(x)", "put quotes around it"), ("python t.py --say don't", "is not closed"),
     ("python t.py $BUCKET", "$BUCKET is the submitter's"),
     ("python t.py ${BUCKET:-b}", "${BUCKET:-b} is the submitter's"),
     ("python t.py $(date; id)", "$(...) runs in the submitter"),
@@ -77,8 +76,7 @@ def test_modes_without_a_shell(mode: str) -> None:
     ({"env": [{"name": "BUCKET", "value": "b"}]}, True),
     ({"env": [{"name": "BUCKETS", "value": "b"}]}, False),
     ({"envFrom": [{"secretRef": {"name": "s"}}]}, True),
-    ({"command": ["bash", "/submit.sh"]}, True),
-    ({"args": ["x"]}, False),
+    ({"command": ["bash", "/submit.sh"]}, True), ({"args": ["x"]}, False),
 ])  # fmt: skip
 def test_the_template_of_the_submitter(container: dict[str, object], fine: bool) -> None:
     pod = {

@@ -40,14 +40,11 @@ def test_a_broken_group_stays_the_same_group_when_it_moves() -> None:
     }
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "level"),
-    [
-        (("a",), ("b",), "warn"),  # renamed
-        (("a",), ("b", "a"), "deny"),  # the broken one is whole now, and another one is broken
-        (("x", "a"), ("b", "x"), "deny"),  # at another place
-    ],
-)
+@pytest.mark.parametrize(("old", "new", "level"), [
+    (("a",), ("b",), "warn"),  # renamed
+    (("a",), ("b", "a"), "deny"),  # the broken one is whole now, and another one is broken
+    (("x", "a"), ("b", "x"), "deny"),  # at another place
+])  # fmt: skip
 def test_a_renamed_group_is_itself(old: tuple[str, ...], new: tuple[str, ...], level: str) -> None:
     before, after = a_cluster(), a_cluster()
     for cluster, groups in ((before, old), (after, new)):
