@@ -22,15 +22,10 @@ LABELS = {"n1": {CLIQUE: "b7.0"}, "n2": {}}
 def review(binding: Any) -> bytes:  # noqa: ANN401 - also what is no binding
     """Return the review of a binding, as the API server sends it."""
     request = {
-        "uid": "r1",
-        "kind": {"group": "", "version": "v1", "kind": "Binding"},
-        "resource": {"group": "", "version": "v1", "resource": "pods"},
-        "subResource": "binding",
-        "name": "worker-0",
-        "namespace": "default",
-        "operation": "CREATE",
-        "object": binding,
-    }
+        "uid": "r1", "kind": {"group": "", "version": "v1", "kind": "Binding"},
+        "resource": {"group": "", "version": "v1", "resource": "pods"}, "subResource": "binding",
+        "name": "worker-0", "namespace": "default", "operation": "CREATE",
+        "object": binding}  # fmt: skip
     return json.dumps(
         {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request}
     ).encode()

@@ -33,18 +33,10 @@ def review(pod: str, *, dry_run: bool = False, **request: object) -> bytes:
         "deleteOptions": {"dryRun": ["All"]} if dry_run else {},
     }
     content = {
-        "uid": "r1",
-        "kind": {"group": "policy", "version": "v1", "kind": "Eviction"},
-        "resource": {"group": "", "version": "v1", "resource": "pods"},
-        "subResource": "eviction",
-        "name": pod,
-        "namespace": "default",
-        "operation": "CREATE",
-        "object": eviction,
-        "oldObject": None,
-        "dryRun": False,
-        **request,
-    }
+        "uid": "r1", "kind": {"group": "policy", "version": "v1", "kind": "Eviction"},
+        "resource": {"group": "", "version": "v1", "resource": "pods"}, "subResource": "eviction",
+        "name": pod, "namespace": "default", "operation": "CREATE", "object": eviction,
+        "oldObject": None, "dryRun": False, **request}  # fmt: skip
     return json.dumps(
         {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": content}
     ).encode()

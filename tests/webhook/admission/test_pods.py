@@ -38,11 +38,7 @@ def test_a_dry_run_shows_the_next_identity_and_takes_none() -> None:
     webhook = Webhook(CLUSTER.build())
     pod = a_pod().worker("g").of("c").build()
     assert [place(webhook.admit(pod, dry_run=dry)) for dry in (True, True, False, True)] == [
-        ("0", "0"),
-        ("0", "0"),
-        ("0", "0"),
-        ("0", "1"),
-    ]
+        ("0", "0"), ("0", "0"), ("0", "0"), ("0", "1")]  # fmt: skip
 
 
 def test_a_refused_pod_takes_no_identity() -> None:

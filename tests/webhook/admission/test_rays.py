@@ -37,16 +37,11 @@ def a_review(
     """Return the bytes of a review of an object, an update when there is an old one."""
     kind = new["kind"] if isinstance(new, dict) and "kind" in new else "RayCluster"
     body = {
-        "uid": "u-1",
-        "operation": operation or ("CREATE" if old is None else "UPDATE"),
+        "uid": "u-1", "operation": operation or ("CREATE" if old is None else "UPDATE"),
         "kind": {"group": "ray.io", "version": version, "kind": kind},
         "resource": {"group": "ray.io", "version": version, "resource": RESOURCES[kind]},
-        "namespace": "default",
-        "name": "demo",
-        "object": new,
-        "oldObject": old,
-        **request,
-    }
+        "namespace": "default", "name": "demo", "object": new, "oldObject": old,
+        **request}  # fmt: skip
     return json.dumps(
         {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": body}
     ).encode()

@@ -35,19 +35,14 @@ class Shape(NamedTuple):
 V6E = {names.NODE_TPU_ACCELERATOR: "tpu-v6e-slice"}
 WHOLE = V6E | {names.NODE_TPU_TOPOLOGY: "4x4"}
 PARTITION = {names.KUEUE_SLICE_REQUIRED_TOPOLOGY: "cloud.google.com/gke-tpu-partition-2x2x4-id"}
-SHAPES = st.sampled_from(
-    [
-        Shape({}, {}, 1, {}),
-        Shape({}, {}, 2, {}),
-        Shape(WHOLE, {}, 4, {"google.com/tpu": "4"}),
-        Shape(V6E | {names.NODE_TPU_TOPOLOGY: "2x4"}, {}, 1, {"google.com/tpu": 8}),
-        Shape(WHOLE, {}, 2, {"google.com/tpu": 4}),
-        Shape(WHOLE, {names.ANNOTATION_SLICE_TOPOLOGY: "2x4"}, 2, {"google.com/tpu": "4"}),
-        Shape({names.NODE_TPU_ACCELERATOR: "tpu7x"}, PARTITION, 4, {"google.com/tpu": "4"}),
-        Shape({}, {}, 2, {"nvidia.com/gpu": 8}),
-        Shape({}, {}, 2, {"nvidia.com/gpu": "0.5"}),
-    ]
-)
+SHAPES = st.sampled_from([
+    Shape({}, {}, 1, {}), Shape({}, {}, 2, {}), Shape(WHOLE, {}, 4, {"google.com/tpu": "4"}),
+    Shape(V6E | {names.NODE_TPU_TOPOLOGY: "2x4"}, {}, 1, {"google.com/tpu": 8}),
+    Shape(WHOLE, {}, 2, {"google.com/tpu": 4}),
+    Shape(WHOLE, {names.ANNOTATION_SLICE_TOPOLOGY: "2x4"}, 2, {"google.com/tpu": "4"}),
+    Shape({names.NODE_TPU_ACCELERATOR: "tpu7x"}, PARTITION, 4, {"google.com/tpu": "4"}),
+    Shape({}, {}, 2, {"nvidia.com/gpu": 8}),
+    Shape({}, {}, 2, {"nvidia.com/gpu": "0.5"})])  # fmt: skip
 NOISE = st.sampled_from([
     {}, {}, {}, {"google.com/tpu": "4"}, {"google.com/tpu": 8}, {"nvidia.com/gpu": "500m"},
     {"gpu": "0.5"}, {"cpu": "1"},
@@ -66,15 +61,10 @@ LABELS = st.sampled_from(
     [{}, {}, {}, {names.LABEL_REPLICA_INDEX: "0"}, {names.LABEL_HOST_INDEX: "x"}, {"app": "x"}]
 )
 VARIABLES = st.lists(
-    st.sampled_from(
-        [
-            {"name": names.MEGASCALE_NUM_SLICES, "value": "2"},
-            {"name": names.TPU_WORKER_ID, "value": "0"},
-            {"name": names.NODE_RANK, "value": "1"},
-        ]
-    ),
-    max_size=2,
-)
+    st.sampled_from([
+        {"name": names.MEGASCALE_NUM_SLICES, "value": "2"},
+        {"name": names.TPU_WORKER_ID, "value": "0"}, {"name": names.NODE_RANK, "value": "1"}]),
+    max_size=2)  # fmt: skip
 
 
 @st.composite

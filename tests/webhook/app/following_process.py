@@ -19,19 +19,12 @@ def following(folder: Path, port: int) -> Iterator["subprocess.Popen[str]"]:
     """Start a process that follows the API server at a port; its log is `log.jsonl`."""
     assert main(["certs", "issue", "--dir", str(folder)]) == 0
     flags = {
-        "--host": "127.0.0.1",
-        "--port": "0",
-        "--admin-port": "0",
-        "--kubeconfig": str(kubeconfig(folder, port)),
-        "--installation.namespace": "ray-webhook",
-        "--tls.cert-dir": str(folder),
-    }
+        "--host": "127.0.0.1", "--port": "0", "--admin-port": "0",
+        "--kubeconfig": str(kubeconfig(folder, port)), "--installation.namespace": "ray-webhook",
+        "--tls.cert-dir": str(folder)}  # fmt: skip
     command = [
-        sys.executable,
-        *PROGRAM,
-        "serve",
-        *(word for flag in flags.items() for word in flag),
-    ]
+        sys.executable, *PROGRAM, "serve",
+        *(word for flag in flags.items() for word in flag)]  # fmt: skip
     with (
         (folder / "log.jsonl").open("w") as log,
         subprocess.Popen(command, stdout=log, stderr=subprocess.PIPE, text=True) as process,

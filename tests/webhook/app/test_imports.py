@@ -26,13 +26,8 @@ def test_the_kubernetes_package_is_not_imported_for_a_service_account(command: s
     words = [command, *COMMANDS[command], "--listen.admin-port=0", "--installation.namespace=n"]
     environ = {**os.environ, "KUBERNETES_SERVICE_HOST": "::1", "KUBERNETES_SERVICE_PORT": "1"}
     ended = subprocess.run(
-        [sys.executable, "-c", RUN, *words],
-        env=environ,
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=60,
-    )
+        [sys.executable, "-c", RUN, *words], env=environ, capture_output=True, text=True,
+        check=True, timeout=60)  # fmt: skip
     said = ended.stdout + ended.stderr
     assert "serviceaccount/token" in said, said
     assert ended.stdout.splitlines()[-1].endswith(" []"), said

@@ -146,12 +146,8 @@ def configured(api: FakeApi, directory: Path, installation: Installation) -> Set
         yaml.safe_dump({"apiVersion": "v1", "kind": "Config", "current-context": "x", **named})
     )
     return Settings(
-        installation=installation,
-        listen=Listen(host="127.0.0.1", admin_port=0),
-        serving=Serving(port=0),
-        tls=Tls(cert_dir=directory),
-        kubeconfig=config,
-    )
+        installation=installation, listen=Listen(host="127.0.0.1", admin_port=0),
+        serving=Serving(port=0), tls=Tls(cert_dir=directory), kubeconfig=config)  # fmt: skip
 
 
 INSTALLED = Installation(namespace="ray-webhook")

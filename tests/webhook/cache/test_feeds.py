@@ -57,11 +57,8 @@ async def test_an_event_of_a_pod_passes_four_modules_on_its_way_to_the_index(api
     passed = [module for module, _ in calls if module.startswith("webhook.")]
     received = len(passed) - passed[::-1].index("webhook.kubeclient.client")
     assert [*dict.fromkeys(passed[received:])] == [
-        "webhook.cache.informer",
-        "webhook.cache.store",
-        "webhook.groups.identity_index",
-        "webhook.groups.identity_labels",
-    ]
+        "webhook.cache.informer", "webhook.cache.store", "webhook.groups.identity_index",
+        "webhook.groups.identity_labels"]  # fmt: skip
 
 
 async def test_no_identity_beside_a_marked_pod_unless_the_template_marks(api: FakeApi) -> None:

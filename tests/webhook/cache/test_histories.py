@@ -15,14 +15,8 @@ from webhook.groups.required_reads import ReadGroup
 from webhook.kubeclient.timeouts import Timing
 
 HASTY = Timing(
-    page_items=3,
-    page_deadline=2.0,
-    idle=2.0,
-    watch_interval=0.001,
-    steady=0.0,
-    first_delay=0.001,
-    longest_delay=0.004,
-)
+    page_items=3, page_deadline=2.0, idle=2.0, watch_interval=0.001, steady=0.0, first_delay=0.001,
+    longest_delay=0.004)  # fmt: skip
 IDENTITIES = st.builds(
     lambda replica, host: HostIdentity(replica, host, f"tpu-{replica}"),
     st.integers(0, 1),
@@ -36,24 +30,16 @@ NAMES = st.sampled_from(["a", "b", "c", "d", "e"])
 STEPS = st.lists(
     st.one_of(
         st.tuples(st.just("put"), NAMES, IDENTITIES),
-        st.tuples(st.just("adopt"), NAMES, IDENTITIES),
-        st.tuples(st.just("bare"), NAMES),
-        st.tuples(st.just("terminate"), NAMES),
-        st.tuples(st.just("delete"), NAMES),
+        st.tuples(st.just("adopt"), NAMES, IDENTITIES), st.tuples(st.just("bare"), NAMES),
+        st.tuples(st.just("terminate"), NAMES), st.tuples(st.just("delete"), NAMES),
         st.tuples(st.just("recreate"), NAMES, IDENTITIES),
         st.tuples(st.just("watch fails"), FAULTS),
         st.tuples(
             st.just("list fails"),
-            st.sampled_from([Fault.RESET, Fault.BROKEN, Fault.EXPIRED, Fault.GARBAGE, Fault.CUT]),
-        ),
-        st.tuples(st.just("token expires")),
-        st.tuples(st.just("compact")),
-        st.tuples(st.just("disconnect")),
-        st.tuples(st.just("read")),
-        st.tuples(st.just("wait")),
-    ),
-    max_size=40,
-)
+            st.sampled_from([Fault.RESET, Fault.BROKEN, Fault.EXPIRED, Fault.GARBAGE, Fault.CUT])),
+        st.tuples(st.just("token expires")), st.tuples(st.just("compact")),
+        st.tuples(st.just("disconnect")), st.tuples(st.just("read")), st.tuples(st.just("wait"))),
+    max_size=40)  # fmt: skip
 
 
 class Truth:

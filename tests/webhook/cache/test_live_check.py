@@ -77,13 +77,9 @@ class Webhook:
 
 async def create(mutation: Mutation, pod: Object | None = None) -> Object:
     request = {
-        "uid": f"request-{next(_numbers)}",
-        "kind": {"group": "", "version": "v1", "kind": "Pod"},
-        "resource": {"group": "", "version": "v1", "resource": "pods"},
-        "operation": "CREATE",
-        "namespace": "default",
-        "object": pod or a_pod("new"),
-    }
+        "uid": f"request-{next(_numbers)}", "kind": {"group": "", "version": "v1", "kind": "Pod"},
+        "resource": {"group": "", "version": "v1", "resource": "pods"}, "operation": "CREATE",
+        "namespace": "default", "object": pod or a_pod("new")}  # fmt: skip
     review = {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request}
     outcome = await mutation.review(msgspec.json.encode(review))
     answer: Object = json.loads(outcome.body)["response"]

@@ -182,12 +182,9 @@ def test_lists_watches_reads_in_any_order_agree(history: list[Pod], data: st.Dat
         elif step == "page" and listed is not None:
             listed = page(store, listed)
         elif step == "ask":
-            under_way.append(
-                (
-                    data.draw(st.sampled_from(["g1", "g2"])),
-                    data.draw(st.integers(max(watched, 1), last)),
-                )
-            )
+            under_way.append((
+                data.draw(st.sampled_from(["g1", "g2"])),
+                data.draw(st.integers(max(watched, 1), last))))  # fmt: skip
         elif step == "answer" and under_way:
             scope, version = under_way.pop(data.draw(st.integers(0, len(under_way) - 1)))
             store.read(

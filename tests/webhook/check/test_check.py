@@ -67,18 +67,14 @@ def installed(server: Server, bundle: str) -> None:
     pod = {"serviceAccountName": "kuberay-operator", "containers": [container]}
     operator = {"metadata": {"namespace": "ray-system"}, "spec": {"template": {"spec": pod}}}
     server.answers |= {
-        VERSION: {"gitVersion": "v1.37.0"},
-        "/apis/ray.io/v1": {},
-        "/apis/cert-manager.io/v1": {},
+        VERSION: {"gitVersion": "v1.37.0"}, "/apis/ray.io/v1": {}, "/apis/cert-manager.io/v1": {},
         OPERATORS: {"items": [operator]},
         VALIDATING: {"items": [{"metadata": {"name": "ray-webhook"}, "webhooks": [validating]}]},
         SLICES: {"items": [{"endpoints": [{"conditions": {"ready": True}}]}]},
         f"{WITHIN}/services/ray-webhook": {"spec": {"selector": {"app": "ray-webhook"}}},
         f"{WITHIN}/pods": {"items": [{"spec": {"serviceAccountName": "ray-webhook"}}]},
-        REVIEWS: {"status": {"allowed": True}},
-        LEASES: {"items": [a_lease()]},
-        f"POST {PODS}": server.scene.pods["llama-tpu-worker-0-3"],
-    }
+        REVIEWS: {"status": {"allowed": True}}, LEASES: {"items": [a_lease()]},
+        f"POST {PODS}": server.scene.pods["llama-tpu-worker-0-3"]}  # fmt: skip
     server.denials[CLUSTERS] = {"code": 422, "message": DENIED}
 
 

@@ -28,11 +28,8 @@ def refused(run: Run, *arguments: object) -> str:
 
 def an_object(kind: str, spec: object, **meta: object) -> Object:
     return {
-        "apiVersion": "ray.io/v1",
-        "kind": kind,
-        "metadata": {"name": "x", **meta},
-        "spec": spec,
-    }
+        "apiVersion": "ray.io/v1", "kind": kind, "metadata": {"name": "x", **meta},
+        "spec": spec}  # fmt: skip
 
 
 POD = "apiVersion: v1\nkind: Pod\n"

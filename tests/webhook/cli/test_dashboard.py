@@ -28,13 +28,8 @@ COMMAND = [sys.executable, "-m", "webhook.cli.main", "dashboard"]
 def running(*arguments: str, **environment: str) -> Iterator[str]:
     """Run the command, and yield what it says first; it has to end well by a signal."""
     process = subprocess.Popen(
-        [*COMMAND, *arguments],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env={"PATH": "/usr/bin", **environment},
-        cwd=ROOT,
-    )
+        [*COMMAND, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        env={"PATH": "/usr/bin", **environment}, cwd=ROOT)  # fmt: skip
     try:
         assert process.stderr is not None
         line = process.stderr.readline()

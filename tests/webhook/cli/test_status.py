@@ -53,11 +53,8 @@ def test_a_missing_host_is_drawn_with_a_command(status: Run) -> None:
 def test_a_pod_group_has_the_reason_of_the_scheduler(status: Run) -> None:
     scene = samples()["podgroup-not-scheduled"].scene()
     condition = {
-        "type": "PodGroupInitiallyScheduled",
-        "status": "False",
-        "reason": "Unschedulable",
-        "message": "no domain has room for 4 pods",
-    }
+        "type": "PodGroupInitiallyScheduled", "status": "False", "reason": "Unschedulable",
+        "message": "no domain has room for 4 pods"}  # fmt: skip
     scene.pod_groups[0]["status"] = {"conditions": [condition]}
     code, out, _ = status(scene)
     text = (
@@ -320,11 +317,8 @@ def test_limits_that_may_not_be_read_are_left_out(status: Run) -> None:
 def test_an_event_that_is_no_rejection_is_not_shown(status: Run, run: Run, write: Write) -> None:
     state = json.loads(status(Scene().without(HOST), "-o", "state").out)
     event = samples()["pod-refused"].events[0] | {
-        "apiVersion": "v1",
-        "kind": "Event",
-        "reason": "CreatedWorkerPod",
-        "message": "Created worker Pod team/llama-tpu-worker-0-2",
-    }
+        "apiVersion": "v1", "kind": "Event", "reason": "CreatedWorkerPod",
+        "message": "Created worker Pod team/llama-tpu-worker-0-2"}  # fmt: skip
     state["items"].append(event)
     ended = run("status", "--state", write(state), "-o", "json")
     (cluster,) = json.loads(ended.out)["clusters"]

@@ -233,13 +233,9 @@ def test_json_output_has_every_finding(validate: Run, write: Write) -> None:
     path = write(BROKEN)
     first, _ = json.loads(validate(path, "-o", "json").out)
     assert first == {
-        "file": str(path),
-        "line": 13,
-        "level": "deny",
-        "rule": "num-of-hosts-invalid",
+        "file": str(path), "line": 13, "level": "deny", "rule": "num-of-hosts-invalid",
         "path": f"{GROUP}.numOfHosts",
-        "message": 'worker group "workers": numOfHosts is 0: write 1 to 4096',
-    }
+        "message": 'worker group "workers": numOfHosts is 0: write 1 to 4096'}  # fmt: skip
     assert json.loads(validate(write(CLEAN), "-o", "json").out) == []
 
 
@@ -272,14 +268,11 @@ def test_sarif_output_is_what_code_scanning_reads(validate: Run, write: Write) -
         "region": {"startLine": 13},
     }
     assert first == {
-        "ruleId": "num-of-hosts-invalid",
-        "ruleIndex": first["ruleIndex"],
-        "level": "error",
+        "ruleId": "num-of-hosts-invalid", "ruleIndex": first["ruleIndex"], "level": "error",
         "message": {"text": f"{where}: {said}"},
-        "locations": [
-            {"physicalLocation": place, "logicalLocations": [{"fullyQualifiedName": where}]}
-        ],
-    }
+        "locations": [{
+            "physicalLocation": place,
+            "logicalLocations": [{"fullyQualifiedName": where}]}]}  # fmt: skip
 
 
 SARIF_SCHEMA = json.loads((Path(__file__).parent / "sarif-2.1.0-rtm.5.json").read_text())

@@ -25,11 +25,8 @@ def asking(scope: str) -> Object:
         "template": {"spec": {"containers": [{"name": "ray-worker", "resources": gpu}]}},
     }
     meta = {
-        "name": "ray",
-        "namespace": "default",
-        "uid": "uid-of-ray",
-        "annotations": {names.ANNOTATION_COMPUTE_DOMAIN: scope},
-    }
+        "name": "ray", "namespace": "default", "uid": "uid-of-ray",
+        "annotations": {names.ANNOTATION_COMPUTE_DOMAIN: scope}}  # fmt: skip
     return {"kind": "RayCluster", "metadata": meta, "spec": {"workerGroupSpecs": [group]}}
 
 

@@ -36,12 +36,8 @@ async def test_an_event_says_of_what_raycluster_it_is_why_and_who_says_so(api: F
         await recorder.record([a_notice()], NOW)
     (event,) = events(api)
     assert event["regarding"] == {
-        "apiVersion": "ray.io/v1",
-        "kind": "RayCluster",
-        "namespace": "team",
-        "name": "llama",
-        "uid": "uid-of-llama",
-    }
+        "apiVersion": "ray.io/v1", "kind": "RayCluster", "namespace": "team", "name": "llama",
+        "uid": "uid-of-llama"}  # fmt: skip
     assert (event["type"], event["reason"]) == ("Warning", "HostMissing")
     assert event["note"] == "replica 0 (tpu-x7k2p) lacks host 3"
     assert (event["reportingController"], event["reportingInstance"]) == (CONTROLLER, "one")
@@ -69,11 +65,8 @@ async def test_what_comes_and_goes_is_written_every_five_minutes_at_most(api: Fa
 
 async def test_replicas_and_reasons_have_an_event_each(api: FakeApi) -> None:
     notices = [
-        a_notice(),
-        a_notice(replica="tpu-zzzzz"),
-        a_notice("IdentityDuplicate"),
-        a_notice("ReplicaComplete"),
-    ]
+        a_notice(), a_notice(replica="tpu-zzzzz"), a_notice("IdentityDuplicate"),
+        a_notice("ReplicaComplete")]  # fmt: skip
     async with recording(api) as recorder:
         await recorder.record(notices, NOW)
     assert len(events(api)) == 4

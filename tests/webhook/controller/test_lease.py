@@ -25,12 +25,9 @@ async def test_what_is_written_is_what_is_read(api: FakeApi, lease: Lease) -> No
     await lease.write(HELD, "", SECONDS)
     stored = api.objects(LEASES)["ray-webhook-controller"]
     assert stored["spec"] == {
-        "holderIdentity": "me",
-        "leaseDurationSeconds": 15,
-        "acquireTime": "2026-11-21T10:00:00.000000Z",
-        "renewTime": "2026-11-21T10:00:02.000000Z",
-        "leaseTransitions": 3,
-    }
+        "holderIdentity": "me", "leaseDurationSeconds": 15,
+        "acquireTime": "2026-11-21T10:00:00.000000Z", "renewTime": "2026-11-21T10:00:02.000000Z",
+        "leaseTransitions": 3}  # fmt: skip
     found, version = await lease.read(SECONDS)
     assert found == HELD
     assert version == stored["metadata"]["resourceVersion"]

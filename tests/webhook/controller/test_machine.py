@@ -222,15 +222,9 @@ class Repair(RuleBasedStateMachine):
 
     def _group(self) -> RepairGroup:
         return RepairGroup(
-            str(self.spec),
-            self.hosts,
-            self.replicas,
-            tuple(pod.host for pod in self.pods.values()),
-            head=self.head,
-            repair=True,
-            restart=self.restart,
-            workers_to_delete=self.workers_to_delete,
-        )
+            str(self.spec), self.hosts, self.replicas,
+            tuple(pod.host for pod in self.pods.values()), head=self.head, repair=True,
+            restart=self.restart, workers_to_delete=self.workers_to_delete)  # fmt: skip
 
     def _perform(self, step: Action | Record, *, late: bool = False) -> None:
         match step:

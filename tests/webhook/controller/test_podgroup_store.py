@@ -34,18 +34,11 @@ def test_objects_are_found_once_by_any_query_and_on_all_their_pages() -> None:
                     msgspec.convert(a_cluster(WORKER_GROUP), RayCluster)
                 )
                 by_name = [
-                    (PODGROUPS, "ray-head"),
-                    (WORKLOADS, "ray.gang"),
-                    (WORKLOADS, "other.gang"),
-                    (PODGROUPS, "gone"),
-                ]
+                    (PODGROUPS, "ray-head"), (WORKLOADS, "ray.gang"), (WORKLOADS, "other.gang"),
+                    (PODGROUPS, "gone")]  # fmt: skip
                 found = await store.of(cluster_config, by_name)
                 assert sorted(seen.identity.name for seen in found.all) == [
-                    "other.gang",
-                    "ray-head",
-                    "ray-worker-tpu",
-                    "ray.gang",
-                ]
+                    "other.gang", "ray-head", "ray-worker-tpu", "ray.gang"]  # fmt: skip
                 everything = await store.all("")
                 assert {place: len(actual.all) for place, actual in everything.items()} == {
                     ("default", "ray"): 3,

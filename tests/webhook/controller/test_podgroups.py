@@ -104,11 +104,8 @@ def test_each_replica_of_several_hosts_has_its_own_as_soon_as_a_identity_of_it_i
     assert counts(desired(cluster)) == {}
     assert templates(desired(cluster)) == {"worker-tpu": 4}
     members = with_pods(
-        ("tpu", HostIdentity(0, 0, "tpu-bcdfg")),
-        ("tpu", HostIdentity(0, 1, "tpu-bcdfg")),
-        ("cpu", HostIdentity(0, 0, "")),
-        ("tpu", HostIdentity(1, 0, "tpu-hjklm")),
-    )
+        ("tpu", HostIdentity(0, 0, "tpu-bcdfg")), ("tpu", HostIdentity(0, 1, "tpu-bcdfg")),
+        ("cpu", HostIdentity(0, 0, "")), ("tpu", HostIdentity(1, 0, "tpu-hjklm")))  # fmt: skip
     assert counts(desired(cluster, members)) == {"c-worker-tpu-bcdfg": 4, "c-worker-tpu-hjklm": 4}
     assert desired(cluster, members).live == {"c-worker-tpu-bcdfg", "c-worker-tpu-hjklm"}
 

@@ -77,12 +77,8 @@ async def test_a_workload_and_pod_groups_have_owner_and_labels(api: FakeApi, ver
                 "app.kubernetes.io/managed-by": "ray-webhook",
             }
             owner = {
-                "apiVersion": "ray.io/v1",
-                "kind": "RayCluster",
-                "name": "ray",
-                "uid": "uid-of-ray",
-                "controller": True,
-            }
+                "apiVersion": "ray.io/v1", "kind": "RayCluster", "name": "ray", "uid": "uid-of-ray",
+                "controller": True}  # fmt: skip
             assert meta["ownerReferences"] == [owner]
     assert api.objects(WORKLOADS)["ray.gang"]["spec"]["controllerRef"]["name"] == "ray"
 

@@ -38,12 +38,8 @@ async def standing_by(
     connection, object_cache = client_of(plain(api)), ObjectCache()
     observing = Observing(connection, object_cache, timing=QUICK, other_kinds=REPORTED)
     reporter = ProblemReporter(
-        object_cache,
-        observing,
-        EventRecorder(connection, "one"),
-        QueueTiming(resync=0.02, tick=0.01),
-        now=clock,
-    )
+        object_cache, observing, EventRecorder(connection, "one"),
+        QueueTiming(resync=0.02, tick=0.01), now=clock)  # fmt: skip
     async with connection, beside(observing.run()):
         yield reporter, object_cache
 

@@ -47,11 +47,8 @@ def test_domains_exist_as_long_as_they_are_asked_for(scope: str, expected: list[
 
 def test_a_replica_of_several_hosts_has_a_domain_from_its_first_pod_on() -> None:
     identities = [
-        ("g", HostIdentity(0, 0, "g-bcdfg")),
-        ("g", HostIdentity(1, 1, "g-hjklm")),
-        ("single", HostIdentity(0, 0, "")),
-        ("cpu", HostIdentity(0, 0, "cpu-bcdfg")),
-    ]
+        ("g", HostIdentity(0, 0, "g-bcdfg")), ("g", HostIdentity(1, 1, "g-hjklm")),
+        ("single", HostIdentity(0, 0, "")), ("cpu", HostIdentity(0, 0, "cpu-bcdfg"))]  # fmt: skip
     assert domains(asking("replica"), *identities) == ["c-worker-g-bcdfg", "c-worker-g-hjklm"]
 
 

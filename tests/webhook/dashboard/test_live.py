@@ -81,13 +81,8 @@ def test_a_raycluster_that_brings_out_a_bug_is_shown_as_failed_and_all_others_as
         failed, other = status(setup)["clusters"][::-1]
         assert {each["reason"] for each in failed.pop("conditions")} == {"NotExamined"}
         assert failed == {
-            "namespace": "team",
-            "name": "llama",
-            "head": {"index": 0, "state": "unknown"},
-            "groups": [],
-            "uid": "uid-of-llama",
-            "failure": "ValueError",
-        }
+            "namespace": "team", "name": "llama", "head": {"index": 0, "state": "unknown"},
+            "groups": [], "uid": "uid-of-llama", "failure": "ValueError"}  # fmt: skip
         assert [each["id"] for each in other["problems"]] == ["host-missing"]
         assert status(setup)["degraded"] is True
         tops = shown(setup)

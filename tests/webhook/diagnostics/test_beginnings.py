@@ -21,14 +21,9 @@ def ended(scene: Scene, pod: str, seconds: float) -> Scene:
     """Let kubelet tell of the end of a pod some seconds ago."""
     about = {"kind": "Pod", "name": pod, "uid": f"uid-of-previous-{pod}"}
     meta = {"name": f"end-of-{pod}", "namespace": "team", "uid": f"uid-of-the-end-of-{pod}"}
-    scene.events.append(
-        {
-            "metadata": meta,
-            "reason": "Killing",
-            "involvedObject": about,
-            "lastTimestamp": instant(seconds),
-        }
-    )
+    scene.events.append({
+        "metadata": meta, "reason": "Killing", "involvedObject": about,
+        "lastTimestamp": instant(seconds)})  # fmt: skip
     return scene
 
 
@@ -44,12 +39,8 @@ def edited(scene: Scene, seconds: float, **group: Any) -> Scene:  # noqa: ANN401
     scene.cluster["metadata"]["managedFields"] = [
         {"manager": "kubectl", "time": instant(seconds), "fieldsV1": {"f:spec": {"f:x": {}}}},
         {
-            "manager": "kuberay-operator",
-            "subresource": "status",
-            "time": instant(0),
-            "fieldsV1": {"f:status": {}},
-        },
-    ]
+            "manager": "kuberay-operator", "subresource": "status", "time": instant(0),
+            "fieldsV1": {"f:status": {}}}]  # fmt: skip
     return scene
 
 

@@ -15,23 +15,16 @@ RUNS = 40
 
 def end(ago: float, reason: str = "Error", code: int = 1, message: str = "") -> Object:
     return {
-        "reason": reason,
-        "exitCode": code,
-        "message": message,
-        "startedAt": instant(ago + RUNS),
-        "finishedAt": instant(ago),
-    }
+        "reason": reason, "exitCode": code, "message": message, "startedAt": instant(ago + RUNS),
+        "finishedAt": instant(ago)}  # fmt: skip
 
 
 def crashed(name: str = "ray-worker", **last: Any) -> Object:  # noqa: ANN401
     """Return the status of a container in back-off after its last end."""
     return {
-        "name": name,
-        "ready": False,
-        "restartCount": 5,
+        "name": name, "ready": False, "restartCount": 5,
         "state": {"waiting": {"reason": "CrashLoopBackOff", "message": "back-off 2m40s"}},
-        "lastState": {"terminated": end(30, **last)},
-    }
+        "lastState": {"terminated": end(30, **last)}}  # fmt: skip
 
 
 def waiting(reason: str, message: str) -> Object:
@@ -108,12 +101,8 @@ def moment(seconds: float) -> Object:
         state, ended = {"waiting": {"reason": "CrashLoopBackOff"}}, end(seconds - RUNS)
     ready = seconds > RUNS / 2 and "running" in state
     return {
-        "name": "ray-worker",
-        "ready": ready,
-        "restartCount": 4,
-        "state": state,
-        "lastState": {"terminated": ended},
-    }
+        "name": "ray-worker", "ready": ready, "restartCount": 4, "state": state,
+        "lastState": {"terminated": ended}}  # fmt: skip
 
 
 @pytest.mark.parametrize("seconds", range(0, 200, 10))

@@ -44,25 +44,17 @@ WELL: dict[str, Scene] = {
     "a job that a person stopped": job(jobStatus="STOPPED", jobDeploymentStatus="Complete"),
     "a job that is tried again": job(jobStatus="FAILED", jobDeploymentStatus="Retrying"),
     "a service that serves": service(activeServiceStatus=RUNNING),
-    "a service that starts": service(
-        pendingServiceStatus=merged(
-            RUNNING, {"applicationStatuses": {"llm": {"status": "DEPLOYING"}}}
-        )
-    ),
+    "a service that starts": service(pendingServiceStatus=merged(
+        RUNNING, {"applicationStatuses": {"llm": {"status": "DEPLOYING"}}})),
     "an upgrade of this moment": service(
-        conditions=[
-            {"type": "UpgradeInProgress", "status": "True", "lastTransitionTime": instant(60)}
-        ],
-        activeServiceStatus={"rayClusterName": "other"},
-        pendingServiceStatus=RUNNING,
-    ),
-    "a service that fails on another RayCluster": service(
-        activeServiceStatus=merged(
-            RUNNING,
-            {"rayClusterName": "other", "applicationStatuses": {"llm": {"status": "UNHEALTHY"}}},
-        )
-    ),
-}
+        conditions=[{
+            "type": "UpgradeInProgress", "status": "True", "lastTransitionTime": instant(60)}],
+        activeServiceStatus={"rayClusterName": "other"}, pendingServiceStatus=RUNNING),
+    "a service that fails on another RayCluster": service(activeServiceStatus=merged(
+        RUNNING,
+        {
+            "rayClusterName": "other",
+            "applicationStatuses": {"llm": {"status": "UNHEALTHY"}}}))}  # fmt: skip
 
 
 @pytest.mark.parametrize("scene", WELL.values(), ids=WELL)

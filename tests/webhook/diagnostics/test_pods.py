@@ -55,12 +55,9 @@ def restarted(count: int, seconds: float = 600, **state: Any) -> dict[str, Any]:
     """Return the status of a pod whose Ray container ended and was started again."""
     end = {"exitCode": 137, "reason": "OOMKilled", "finishedAt": instant(seconds)}
     status = {
-        "name": "ray-worker",
-        "ready": True,
-        "restartCount": count,
+        "name": "ray-worker", "ready": True, "restartCount": count,
         "state": {"running": {"startedAt": instant(seconds - 5)}},
-        "lastState": {"terminated": end},
-    }
+        "lastState": {"terminated": end}}  # fmt: skip
     return {"containerStatuses": [status | state]}
 
 
@@ -343,10 +340,7 @@ def test_a_drained_node_is_a_remark() -> None:
     cluster_report = scene.examined()
     (problem,) = cluster_report.every_problem
     assert (problem.id, problem.level, cluster_report.is_degraded) == (
-        "node-drained",
-        "info",
-        False,
-    )
+        "node-drained", "info", False)  # fmt: skip
 
 
 OUTLIVED = restarted(1, name="ray-head")
@@ -442,12 +436,8 @@ SENTENCES: dict[str, tuple[str, str, str]] = {
 def without_node(message: str) -> Scene:
     """Return a scene with a pod without a node, and the message of the scheduler."""
     condition = {
-        "type": "PodScheduled",
-        "status": "False",
-        "reason": "Unschedulable",
-        "message": message,
-        "lastTransitionTime": instant(TEN_MINUTES),
-    }
+        "type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": message,
+        "lastTransitionTime": instant(TEN_MINUTES)}  # fmt: skip
     volumes = [{"name": "w", "persistentVolumeClaim": {"claimName": "weights"}}]
     spec = {"nodeName": None, "volumes": volumes}
     return Scene().changed(HOST, spec=spec, status={"phase": "Pending", "conditions": [condition]})

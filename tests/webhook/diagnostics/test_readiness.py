@@ -110,11 +110,8 @@ def unhealthy(first: int, last: int, count: int) -> Object:
         "metadata": {"name": "probe", "namespace": "team"},
         "involvedObject": {"kind": "Pod", "name": HOST, "uid": f"uid-of-{HOST}"},
         "reason": "Unhealthy",
-        "message": "Readiness probe failed: HTTP probe failed with statuscode: 503",
-        "count": count,
-        "firstTimestamp": instant(first),
-        "lastTimestamp": instant(last),
-    }
+        "message": "Readiness probe failed: HTTP probe failed with statuscode: 503", "count": count,
+        "firstTimestamp": instant(first), "lastTimestamp": instant(last)}  # fmt: skip
 
 
 @pytest.mark.parametrize("ready", [True, False])

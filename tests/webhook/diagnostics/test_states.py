@@ -43,13 +43,10 @@ class Container(NamedTuple):
             "ended": {"terminated": end},
         }
         return {
-            "name": name,
-            "state": states.get(self.state, {"running": begun}),
+            "name": name, "state": states.get(self.state, {"running": begun}),
             "lastState": {"terminated": end} if self.restarts else {},
-            "restartCount": self.restarts,
-            "started": self.state in ("ready", "unready"),
-            "ready": self.state == "ready",
-        }
+            "restartCount": self.restarts, "started": self.state in ("ready", "unready"),
+            "ready": self.state == "ready"}  # fmt: skip
 
     def _end(self) -> Object:
         started = instant(self.ago + 30)
@@ -148,12 +145,9 @@ class PodState(NamedTuple):
 
     def _pending(self, _pod: str) -> Object:
         condition = {
-            "type": "PodScheduled",
-            "status": "False",
-            "reason": "Unschedulable",
+            "type": "PodScheduled", "status": "False", "reason": "Unschedulable",
             "message": "0/9 nodes are available: 9 Insufficient google.com/tpu.",
-            "lastTransitionTime": self._since,
-        }
+            "lastTransitionTime": self._since}  # fmt: skip
         conditions = [condition] if self.condition else []
         return {
             "spec": {"nodeName": None},
@@ -259,13 +253,9 @@ def _well() -> Object:
 def containers(*, needed: bool) -> st.SearchStrategy[Container | None]:
     """Return any state of a container; also none, unless it is needed."""
     state = st.builds(
-        Container,
-        st.sampled_from(["ready", "unready", "starting", "waiting", "ended"]),
-        OLD,
-        st.sampled_from(list(CODES)),
-        st.sampled_from(REASONS),
-        st.sampled_from([0, 0, 0, 3]),
-    )
+        Container, st.sampled_from(["ready", "unready", "starting", "waiting", "ended"]), OLD,
+        st.sampled_from(list(CODES)), st.sampled_from(REASONS),
+        st.sampled_from([0, 0, 0, 3]))  # fmt: skip
     usual = st.just(Container())
     return usual | state if needed else st.none() | usual | state
 
@@ -275,28 +265,15 @@ INITS = st.none() | st.builds(
 )
 STATES = st.builds(
     PodState,
-    st.sampled_from(
-        ["runs"] * 6 + ["pending", "gated", "grouped", "ended", "absent", "leaves", "doubled"]
-    ),
-    OLD,
-    containers(needed=True),
-    containers(needed=False),
-    INITS,
-    containers(needed=False),
-    st.sampled_from(POLICIES),
-    st.booleans(),
-    st.booleans(),
-    st.sampled_from(["ready", "ready", "ready", "cordoned", "lost", "absent"]),
-)
+    st.sampled_from(["runs"] * 6 + [
+        "pending", "gated", "grouped", "ended", "absent", "leaves", "doubled"]),
+    OLD, containers(needed=True), containers(needed=False), INITS, containers(needed=False),
+    st.sampled_from(POLICIES), st.booleans(), st.booleans(),
+    st.sampled_from(["ready", "ready", "ready", "cordoned", "lost", "absent"]))  # fmt: skip
 PODS = st.just(PodState()) | STATES
 CLUSTERS = st.builds(
-    State,
-    PODS,
-    st.tuples(*[PODS] * len(HOSTS)),
-    st.booleans(),
-    st.none() | st.integers(0, 2 * LONGEST),
-    st.sampled_from(["", "", *OWNERS]),
-)
+    State, PODS, st.tuples(*[PODS] * len(HOSTS)), st.booleans(),
+    st.none() | st.integers(0, 2 * LONGEST), st.sampled_from(["", "", *OWNERS]))  # fmt: skip
 DONE = PodState(beside=Container("ended"), policy="Never")
 WAITS = PodState(init=Container("unready"), policy="Never")
 

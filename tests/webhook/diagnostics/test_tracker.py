@@ -65,10 +65,7 @@ def test_each_event_is_reported_after_its_time(diagnosis: Diagnosis[Any]) -> Non
         assert not events(NOW + seconds - 1)
     (event_request,) = events(NOW + seconds)
     assert (event_request.kind, event_request.namespace, event_request.cluster) == (
-        "Warning",
-        "team",
-        "llama",
-    )
+        "Warning", "team", "llama")  # fmt: skip
     assert event_request.key.uid == scene.cluster["metadata"]["uid"]
     assert ". To fix it: " in event_request.note
 

@@ -62,7 +62,4 @@ def test_a_label_that_is_wrong_is_named(label: str, text: str) -> None:
 
 def test_every_wrong_label_is_named_at_once() -> None:
     assert refused({INDEX: "x", NAME: "", HOST: "1"}, 1) == [
-        (INVALID, INDEX),
-        (INVALID, NAME),
-        (INVALID, HOST),
-    ]
+        (INVALID, INDEX), (INVALID, NAME), (INVALID, HOST)]  # fmt: skip

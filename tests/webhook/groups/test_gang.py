@@ -82,12 +82,9 @@ def test_what_does_not_matter_stands_in_no_way(cluster: ClusterBuilder) -> None:
 def every_name(cluster: str, group: str, suffix: str) -> list[str]:
     """Return the names of PodGroups of a cluster that has one group with one replica."""
     return [
-        cluster_pod_group(cluster),
-        head_pod_group(cluster),
-        group_pod_group(cluster, group),
+        cluster_pod_group(cluster), head_pod_group(cluster), group_pod_group(cluster, group),
         replica_pod_group(cluster, group, f"{group}-{suffix}"),
-        replica_pod_group(cluster, group, suffix),
-    ]
+        replica_pod_group(cluster, group, suffix)]  # fmt: skip
 
 
 @given(CLUSTERS, GROUPS, SUFFIXES)
@@ -160,10 +157,6 @@ def test_names_of_long_clusters_with_the_same_beginning_differ() -> None:
 
 def test_names_that_people_see_every_day_are_plain() -> None:
     assert every_name("c", "tpu", "bcdfg")[:4] == [
-        "c-all",
-        "c-head",
-        "c-worker-tpu",
-        "c-worker-tpu-bcdfg",
-    ]
+        "c-all", "c-head", "c-worker-tpu", "c-worker-tpu-bcdfg"]  # fmt: skip
     assert template_name("tpu") == "worker-tpu"
     assert workload_name("c") == "c.gang"

@@ -32,11 +32,8 @@ def test_every_annotation_of_ours_that_people_write_has_a_row() -> None:
         if name.startswith("ANNOTATION_") and str(value).startswith(names.PREFIX)
     }
     written_here = {
-        names.ANNOTATION_PRIORITY_CLASS,
-        names.ANNOTATION_RESERVATIONS,
-        names.ANNOTATION_HOLDER,
-        names.ANNOTATION_IDENTITY,
-    }
+        names.ANNOTATION_PRIORITY_CLASS, names.ANNOTATION_RESERVATIONS, names.ANNOTATION_HOLDER,
+        names.ANNOTATION_IDENTITY}  # fmt: skip
     assert ours - written_here == set(ANNOTATIONS)
 
 

@@ -19,12 +19,8 @@ BODY = json.dumps(pod_review(worker("plain"), dry_run=True)).encode()
 
 def post(body: bytes = BODY, *headers: str) -> bytes:
     lines = [
-        "POST /mutate HTTP/1.1",
-        "host: x",
-        "content-type: application/json",
-        f"content-length: {len(body)}",
-        *headers,
-    ]
+        "POST /mutate HTTP/1.1", "host: x", "content-type: application/json",
+        f"content-length: {len(body)}", *headers]  # fmt: skip
     return "\r\n".join([*lines, "", ""]).encode() + body
 
 

@@ -188,11 +188,7 @@ def test_two_containers_of_one_name_are_both_completed(api: ApiServer) -> None:
     mutated, _ = api.admit(pod, dry_run=True)
     for container in mutated["spec"]["containers"]:
         assert {variable["name"] for variable in container["env"]} == {
-            "NNODES",
-            "NODE_RANK",
-            "MASTER_ADDR",
-            "MASTER_PORT",
-        }
+            "NNODES", "NODE_RANK", "MASTER_ADDR", "MASTER_PORT"}  # fmt: skip
 
 
 @pytest.mark.parametrize("operation", ["UPDATE", "DELETE", "CONNECT", "SOMETHING"])
@@ -218,14 +214,9 @@ def test_a_connect_to_a_subresource_passes(api: ApiServer) -> None:
 
 
 def test_kinds_that_are_none_of_ours_pass(api: ApiServer) -> None:
-    review = pod_review(
-        {
-            "apiVersion": "v1",
-            "kind": "ConfigMap",
-            "metadata": {"labels": "whatever"},
-            "spec": {"containers": 7},
-        }
-    )
+    review = pod_review({
+        "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"labels": "whatever"},
+        "spec": {"containers": 7}})  # fmt: skip
     review["request"] |= {
         "kind": {"group": "", "version": "v1", "kind": "ConfigMap"},
         "resource": {"group": "", "version": "v1", "resource": "configmaps"},

@@ -30,31 +30,17 @@ def large_review() -> bytes:
     """Return the review of a RayCluster of many groups, the last of which is wrong."""
     sidecars = [{"name": f"sidecar-{number}", "image": "sidecar:1"} for number in range(SIDECARS)]
     group = {
-        "replicas": 1,
-        "minReplicas": 0,
-        "maxReplicas": 10,
-        "numOfHosts": 2,
-        "rayStartParams": {},
-        "template": {
-            "spec": {
-                "nodeSelector": {
-                    "cloud.google.com/gke-tpu-accelerator": "tpu-v6e-slice",
-                    "cloud.google.com/gke-tpu-topology": "2x4",
-                },
-                "containers": [
-                    {
-                        "name": "ray-worker",
-                        "image": "rayproject/ray:2.55.1",
-                        "resources": {
-                            "requests": {"google.com/tpu": "4"},
-                            "limits": {"google.com/tpu": "4"},
-                        },
-                    },
-                    *sidecars,
-                ],
-            }
-        },
-    }
+        "replicas": 1, "minReplicas": 0, "maxReplicas": 10, "numOfHosts": 2, "rayStartParams": {},
+        "template": {"spec": {
+            "nodeSelector": {
+                "cloud.google.com/gke-tpu-accelerator": "tpu-v6e-slice",
+                "cloud.google.com/gke-tpu-topology": "2x4"},
+            "containers": [
+                {
+                    "name": "ray-worker", "image": "rayproject/ray:2.55.1",
+                    "resources": {
+                        "requests": {"google.com/tpu": "4"}, "limits": {"google.com/tpu": "4"}}},
+                *sidecars]}}}  # fmt: skip
     groups = [group | {"groupName": f"tpu-{number}"} for number in range(GROUPS)]
     groups[-1] |= {"numOfHosts": 3}
     head = {"containers": [{"name": "ray-head", "image": "rayproject/ray:2.55.1"}]}

@@ -68,15 +68,9 @@ class Sent:
         """All that uvicorn and the connection ask of an answer."""
         cycle = self.cycle
         return (
-            b"".join(self.transport.writes),
-            self.transport.closed,
-            self.completed,
-            cycle.keep_alive,
-            cycle.response_started,
-            cycle.response_complete,
-            cycle.waiting_for_100_continue,
-            cycle.message_event.is_set(),
-        )
+            b"".join(self.transport.writes), self.transport.closed, self.completed,
+            cycle.keep_alive, cycle.response_started, cycle.response_complete,
+            cycle.waiting_for_100_continue, cycle.message_event.is_set())  # fmt: skip
 
     async def answer(self, *, last: bool = False) -> None:
         """Answer through OneWrite."""

@@ -17,12 +17,8 @@ CALLS = 70
 def test_a_review_passes_few_functions_besides_its_reviewer() -> None:
     application_calls: list[str] = []
     scope: Scope = {
-        "type": "http",
-        "method": "POST",
-        "path": "/mutate",
-        "query_string": b"timeout=10s",
-        "headers": [(b"content-type", b"application/json")],
-    }
+        "type": "http", "method": "POST", "path": "/mutate", "query_string": b"timeout=10s",
+        "headers": [(b"content-type", b"application/json")]}  # fmt: skip
     sent: list[Message] = []
 
     async def receive() -> Message:

@@ -35,18 +35,12 @@ def write_kubeconfig(
     config = {
         "current-context": "it",
         "contexts": [{"name": "it", "context": {"cluster": "it", "user": "it"}}],
-        "clusters": [
-            {
-                "name": "it",
-                "cluster": {
-                    "server": server,
-                    **({"certificate-authority": str(pki / "ca.crt")} if pki else {}),
-                    **(cluster or {}),
-                },
-            }
-        ],
-        "users": [{"name": "it", "user": user}],
-    }
+        "clusters": [{
+            "name": "it",
+            "cluster": {
+                "server": server, **({"certificate-authority": str(pki / "ca.crt")} if pki else {}),
+                **(cluster or {})}}],
+        "users": [{"name": "it", "user": user}]}  # fmt: skip
     path.write_text(yaml.safe_dump(config))
     return str(path)
 

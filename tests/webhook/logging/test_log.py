@@ -53,11 +53,7 @@ async def test_a_review_is_reported_a_moment_later_with_its_own_time_and_verdict
     await eventually(lambda: bool(lines.text))
     first, second = lines.read()
     assert (first["uid"], first["verdict"], first["level"], first["ms"]) == (
-        "review-0",
-        "patched",
-        "info",
-        1.2,
-    )
+        "review-0", "patched", "info", 1.2)  # fmt: skip
     assert (second["uid"], second["verdict"], second["level"]) == ("review-1", "denied", "warning")
     assert second["reasons"] == ["metadata.labels[ray.io/group]"]
     assert str(first["time"]).endswith("Z")

@@ -92,11 +92,8 @@ def test_a_group_that_leaves_everything_out_has_the_defaults_of_the_crd() -> Non
 
 def test_group_labels_win_over_template_labels_and_the_protected_ones_over_both() -> None:
     protected = {
-        names.LABEL_CLUSTER: "c",
-        names.LABEL_NODE_TYPE: "worker",
-        names.LABEL_GROUP: "g",
-        names.LABEL_REPLICA_INDEX: "0",
-    }
+        names.LABEL_CLUSTER: "c", names.LABEL_NODE_TYPE: "worker", names.LABEL_GROUP: "g",
+        names.LABEL_REPLICA_INDEX: "0"}  # fmt: skip
     own = {"a": "group", **dict.fromkeys(protected, "other")}
     cluster = with_template({}, labels=own)
     cluster["spec"]["workerGroupSpecs"][0]["template"]["metadata"] = {

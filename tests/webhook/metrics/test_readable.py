@@ -39,14 +39,8 @@ def test_a_review_is_one_line_with_the_identity_that_it_gave() -> None:
 
 def test_an_event_keeps_its_trace() -> None:
     event = LogEvent(
-        "2026-11-21T12:00:00.000Z",
-        "error",
-        "serve",
-        "failed",
-        "KeyError in a review",
-        500,
-        "Traceback\n",
-    )
+        "2026-11-21T12:00:00.000Z", "error", "serve", "failed", "KeyError in a review", 500,
+        "Traceback\n")  # fmt: skip
     assert (
         readable([event]) == b"12:00:00  error    failed 500: KeyError in a review\n  Traceback\n"
     )

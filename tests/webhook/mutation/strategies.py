@@ -40,11 +40,8 @@ def _entry(name: str, value: str | None, *, elsewhere: bool) -> Object:
 
 
 ENTRIES = st.builds(
-    _entry,
-    st.sampled_from(OURS + THEIRS),
-    st.none() | VALUES,
-    elsewhere=st.sampled_from([False, False, False, True]),
-)
+    _entry, st.sampled_from(OURS + THEIRS), st.none() | VALUES,
+    elsewhere=st.sampled_from([False, False, False, True]))  # fmt: skip
 ENVS = st.none() | st.lists(ENTRIES, max_size=6)
 DEVICES = st.sampled_from([
     "google.com/tpu", "nvidia.com/gpu", "nvidia.com/mig-1g.5gb", "example.com/gpu", "cpu", "memory",
@@ -60,27 +57,20 @@ TERM = {"labelSelector": {"matchLabels": {"app": "x"}}, "topologyKey": "kubernet
 TERMS = st.none() | st.fixed_dictionaries(
     {},
     optional={
-        "requiredDuringSchedulingIgnoredDuringExecution": st.none()
-        | st.lists(st.just(TERM), max_size=2),
-        "preferredDuringSchedulingIgnoredDuringExecution": st.just(
-            [{"weight": 1, "podAffinityTerm": TERM}]
-        ),
-    },
-)
+        "requiredDuringSchedulingIgnoredDuringExecution": st.none() | st.lists(
+            st.just(TERM), max_size=2),
+        "preferredDuringSchedulingIgnoredDuringExecution": st.just([{
+            "weight": 1, "podAffinityTerm": TERM}])})  # fmt: skip
 AFFINITIES = st.none() | st.fixed_dictionaries(
     {}, optional={"podAffinity": TERMS, "podAntiAffinity": TERMS, "nodeAffinity": st.just({"x": 1})}
 )
 SELECTORS = st.none() | st.fixed_dictionaries(
     {},
     optional={
-        names.NODE_TPU_ACCELERATOR: st.sampled_from(
-            ["tpu-v4-podslice", "tpu-v6e-slice", "tpu7x", "tpu7x-standard-4t", "unheard-of"]
-        ),
-        names.NODE_TPU_TOPOLOGY: st.sampled_from(
-            ["2x2", "2x4", "2x2x2", "4x4", "2x2x4", "4x4", "2x"]
-        ),
-    },
-)
+        names.NODE_TPU_ACCELERATOR: st.sampled_from([
+            "tpu-v4-podslice", "tpu-v6e-slice", "tpu7x", "tpu7x-standard-4t", "unheard-of"]),
+        names.NODE_TPU_TOPOLOGY: st.sampled_from([
+            "2x2", "2x4", "2x2x2", "4x4", "2x2x4", "4x4", "2x"])})  # fmt: skip
 
 
 RESIZE_RULES = st.none() | st.lists(
@@ -135,16 +125,9 @@ def _containers(draw: st.DrawFn, kind: str, least: int) -> list[Object]:
         if not draw(st.integers(0, 3)):
             container["resizePolicy"] = draw(RESIZE_RULES)
         if not draw(st.integers(0, 3)):
-            container["lifecycle"] = draw(
-                st.sampled_from(
-                    [
-                        None,
-                        {},
-                        {"stopSignal": "SIGUSR1"},
-                        {"postStart": {"exec": {"command": ["true"]}}},
-                    ]
-                )
-            )
+            container["lifecycle"] = draw(st.sampled_from([
+                None, {}, {"stopSignal": "SIGUSR1"},
+                {"postStart": {"exec": {"command": ["true"]}}}]))  # fmt: skip
         if kind == "init" and draw(st.booleans()):
             container["restartPolicy"] = "Always"
         found.append(container)
@@ -199,58 +182,37 @@ def cases(draw: st.DrawFn) -> Case:
         **({} if head else draw(_identity_labels(group, hosts))),
     }
     owner = {
-        "apiVersion": "ray.io/v1",
-        "kind": "RayCluster",
-        "name": CLUSTER,
-        "uid": uid_of(CLUSTER),
-        "controller": True,
-    }
+        "apiVersion": "ray.io/v1", "kind": "RayCluster", "name": CLUSTER, "uid": uid_of(CLUSTER),
+        "controller": True}  # fmt: skip
     meta = {
-        "generateName": "c-g-worker-",
-        "namespace": NAMESPACE,
-        "labels": labels,
-        "ownerReferences": [owner],
-    }
-    annotations = draw(
-        st.fixed_dictionaries(
-            {},
-            optional={
-                names.ANNOTATION_PROFILES: st.sampled_from(
-                    ["torchrun", "vllm,mnnvl", "unheard-of", "none"]
-                ),
-                names.ANNOTATION_TOPOLOGY_KEY: st.sampled_from(["nvidia.com/gpu.clique", "-bad-"]),
-                names.ANNOTATION_SCHEDULING_GROUP: st.sampled_from(
-                    ["cluster", "worker-group", "replica", "unheard-of"]
-                ),
-                names.ANNOTATION_IPPR: st.sampled_from(
-                    [IPPR % group, IPPR % names.HEAD_GROUP, "{"]
-                ),
-                names.ANNOTATION_SHARD_GROUP: st.just("tables"),
-                names.ANNOTATION_SHARD_INDEX: st.just("3"),
-                names.ANNOTATION_SHARD_COUNT: st.just("8"),
-                names.ANNOTATION_REPLICA_LABEL: st.just("true"),
-                names.ANNOTATION_REPAIR: st.just("true"),
-                names.ANNOTATION_DRAIN_SECONDS: st.sampled_from(["120", "0", "2m"]),
-                names.ANNOTATION_KEEP_NODES: st.sampled_from(["heads", "all", "some"]),
-                names.ANNOTATION_COMPUTE_DOMAIN: st.sampled_from(
-                    ["cluster", "worker-group", "replica"]
-                ),
-                names.ANNOTATION_NODE_LABELS: st.sampled_from(["example.com/rack", "-bad-"]),
-            },
-        )
-    )
+        "generateName": "c-g-worker-", "namespace": NAMESPACE, "labels": labels,
+        "ownerReferences": [owner]}  # fmt: skip
+    annotations = draw(st.fixed_dictionaries(
+        {},
+        optional={
+            names.ANNOTATION_PROFILES: st.sampled_from([
+                "torchrun", "vllm,mnnvl", "unheard-of", "none"]),
+            names.ANNOTATION_TOPOLOGY_KEY: st.sampled_from(["nvidia.com/gpu.clique", "-bad-"]),
+            names.ANNOTATION_SCHEDULING_GROUP: st.sampled_from([
+                "cluster", "worker-group", "replica", "unheard-of"]),
+            names.ANNOTATION_IPPR: st.sampled_from([IPPR % group, IPPR % names.HEAD_GROUP, "{"]),
+            names.ANNOTATION_SHARD_GROUP: st.just("tables"),
+            names.ANNOTATION_SHARD_INDEX: st.just("3"), names.ANNOTATION_SHARD_COUNT: st.just("8"),
+            names.ANNOTATION_REPLICA_LABEL: st.just("true"),
+            names.ANNOTATION_REPAIR: st.just("true"),
+            names.ANNOTATION_DRAIN_SECONDS: st.sampled_from(["120", "0", "2m"]),
+            names.ANNOTATION_KEEP_NODES: st.sampled_from(["heads", "all", "some"]),
+            names.ANNOTATION_COMPUTE_DOMAIN: st.sampled_from([
+                "cluster", "worker-group", "replica"]),
+            names.ANNOTATION_NODE_LABELS: st.sampled_from([
+                "example.com/rack", "-bad-"])}))  # fmt: skip
     groups = draw(_groups(group, hosts, spec["containers"]))
     cluster = {
-        "apiVersion": "ray.io/v1",
-        "kind": "RayCluster",
+        "apiVersion": "ray.io/v1", "kind": "RayCluster",
         "metadata": {
-            "name": CLUSTER,
-            "namespace": NAMESPACE,
-            "uid": uid_of(CLUSTER),
-            "annotations": annotations,
-        },
-        "spec": {"workerGroupSpecs": groups},
-    }
+            "name": CLUSTER, "namespace": NAMESPACE, "uid": uid_of(CLUSTER),
+            "annotations": annotations},
+        "spec": {"workerGroupSpecs": groups}}  # fmt: skip
     return Case({"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": spec}, cluster)
 
 
@@ -320,21 +282,8 @@ def _selector(pod: Object) -> None:
 
 
 OTHERS = st.lists(
-    st.sampled_from(
-        [
-            _sidecar,
-            _late_sidecar,
-            _variable_first,
-            _variables_sorted,
-            _variables_removed,
-            _devices,
-            _fields_removed,
-            _annotations_removed,
-            _selector,
-        ]
-    ),
-    min_size=1,
-    max_size=3,
-    unique=True,
-)
+    st.sampled_from([
+        _sidecar, _late_sidecar, _variable_first, _variables_sorted, _variables_removed, _devices,
+        _fields_removed, _annotations_removed, _selector]),
+    min_size=1, max_size=3, unique=True)  # fmt: skip
 """Changes of other webhooks, after which the API server calls this one again."""

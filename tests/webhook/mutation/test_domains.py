@@ -24,15 +24,10 @@ UID = digest(uid_of("c"))
 GPU = {"limits": {"nvidia.com/gpu": 4}}
 TEMPLATE = {"spec": {"containers": [{"name": "ray-worker", "resources": GPU}]}}
 NODE_TERM = {
-    "labelSelector": {
-        "matchExpressions": [
-            {"key": ASK, "operator": "Exists"},
-            {"key": names.LABEL_NODE_TYPE, "operator": "In", "values": ["head", "worker"]},
-        ]
-    },
-    "topologyKey": "kubernetes.io/hostname",
-    "namespaceSelector": {},
-}
+    "labelSelector": {"matchExpressions": [
+        {"key": ASK, "operator": "Exists"},
+        {"key": names.LABEL_NODE_TYPE, "operator": "In", "values": ["head", "worker"]}]},
+    "topologyKey": "kubernetes.io/hostname", "namespaceSelector": {}}  # fmt: skip
 
 
 def asking(scope: str, template: Object = TEMPLATE) -> ClusterBuilder:

@@ -43,12 +43,9 @@ class Container:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text)
         self.environment = {
-            **os.environ,
-            "PYTHONPATH": str(folder),
-            "ASKED": str(self.asked),
+            **os.environ, "PYTHONPATH": str(folder), "ASKED": str(self.asked),
             "RAY_ADDRESS": "head:6379",
-            "RAY_CLOUD_INSTANCE_ID": f"pod-{os.getpid()}-{folder.name}",
-        }
+            "RAY_CLOUD_INSTANCE_ID": f"pod-{os.getpid()}-{folder.name}"}  # fmt: skip
 
     def hook(self) -> float:
         """Run the hook, and return how long it took."""

@@ -42,13 +42,8 @@ class Ask(NamedTuple):
         """Return the answer of a cache, or why there is none."""
         try:
             return cache.answer(
-                self.pod,
-                self.identity,
-                self.cluster,
-                self.cluster.groups[self.group],
-                self.policy,
-                holder=self.holder,
-            )
+                self.pod, self.identity, self.cluster, self.cluster.groups[self.group], self.policy,
+                holder=self.holder)  # fmt: skip
         except Denied as denied:
             return str(denied)
 
@@ -123,12 +118,8 @@ def test_whatever_the_template_a_pod_gets_what_it_would_alone(
             else ""
         )
         ask = Ask(
-            as_pod(manifest(case.pod)),
-            HostIdentity(index, host % group.num_of_hosts, name),
-            cluster,
-            group.group_name,
-            "0123456789ab" if assigned else "",
-        )
+            as_pod(manifest(case.pod)), HostIdentity(index, host % group.num_of_hosts, name),
+            cluster, group.group_name, "0123456789ab" if assigned else "")  # fmt: skip
         assert ask.cached(cache) == ask.uncached()
     event("filled in" if cache.hits else "worked out one by one")
 
@@ -233,8 +224,7 @@ def test_a_value_of_one_identity_is_checked_for_each_pod(pod: PodBuilder, group:
 
 
 CHANGES = {
-    "a variable": tpu_pod().env("X", "1"),
-    "devices": tpu_pod().tpu(2).topology("2x2x2"),
+    "a variable": tpu_pod().env("X", "1"), "devices": tpu_pod().tpu(2).topology("2x2x2"),
     "a host name": tpu_pod().spec(hostname="mine"),
     "a legacy label": tpu_pod().label(names.LABEL_LEGACY_REPLICA_INDEX, "g-7"),
     "an init container": tpu_pod().init("before"),
@@ -242,10 +232,8 @@ CHANGES = {
     "a gate": tpu_pod().gated(names.KUEUE_GATE_TOPOLOGY),
     "a scheduler": tpu_pod().spec(schedulerName="volcano"),
     "a scheduling group": tpu_pod().spec(schedulingGroup={"podGroupName": "x"}),
-    "a resize policy": tpu_pod().spec(
-        containers=[{"name": "ray-worker", "resizePolicy": [], "resources": {}}]
-    ),
-}
+    "a resize policy": tpu_pod().spec(containers=[{
+        "name": "ray-worker", "resizePolicy": [], "resources": {}}])}  # fmt: skip
 
 
 @pytest.mark.parametrize("other", CHANGES.values(), ids=CHANGES.keys())

@@ -421,11 +421,8 @@ def test_every_pod_of_every_example_is_completed_exactly(path: Path, indexed: bo
         known = {
             **each.document,
             "metadata": {
-                **each.document["metadata"],
-                "namespace": "default",
-                "uid": cluster.metadata.uid,
-            },
-        }
+                **each.document["metadata"], "namespace": "default",
+                "uid": cluster.metadata.uid}}  # fmt: skip
         pods = list(expand(known, cluster, indexed=indexed))
         for pod in pods[1:9]:
             seen = check(Case(json.loads(json.dumps(pod)), known))

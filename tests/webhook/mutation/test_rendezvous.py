@@ -7,11 +7,8 @@ from webhook.api import names
 
 CLUSTER = a_cluster("c").group("g", hosts=2, replicas=2).group("single")
 RENDEZVOUS = {
-    names.NNODES: "2",
-    names.NODE_RANK: "1",
-    names.MASTER_ADDR: "g-1-0.c-headless.team.svc",
-    names.MASTER_PORT: "29500",
-}
+    names.NNODES: "2", names.NODE_RANK: "1", names.MASTER_ADDR: "g-1-0.c-headless.team.svc",
+    names.MASTER_PORT: "29500"}  # fmt: skip
 """The variables of host 1 of replica 1."""
 NEVER = {"RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "CUDA_VISIBLE_DEVICES"}
 TORCHRUN = a_cluster("c").group("g", hosts=2).opting(profiles="torchrun")

@@ -70,11 +70,8 @@ def nodes() -> Iterator[Object]:
 def metadata(prefix: str, number: int) -> Object:
     """Return metadata that no other object has, and those of field managers."""
     return {
-        "name": f"{prefix}-{number:05}",
-        "uid": f"01234567-89ab-cdef-0000-{number:012}",
-        "resourceVersion": f"{number + 1}",
-        "managedFields": [managed()],
-    }
+        "name": f"{prefix}-{number:05}", "uid": f"01234567-89ab-cdef-0000-{number:012}",
+        "resourceVersion": f"{number + 1}", "managedFields": [managed()]}  # fmt: skip
 
 
 def kept(codec: Codec[Any], objects: Iterator[Object], put: Callable[[Any], None]) -> float:

@@ -161,13 +161,8 @@ class Interleaving:
         """Return what later steps depend on."""
         return (
             tuple(sorted(repr((process.log, process.received)) for process in self.processes)),
-            tuple(self.history),
-            tuple(self.answers),
-            self.begun,
-            self.left,
-            self.denied,
-            tuple(self.opened),
-        )
+            tuple(self.history), tuple(self.answers), self.begun, self.left, self.denied,
+            tuple(self.opened))  # fmt: skip
 
     def check(self) -> None:
         """Fail if an identity was given twice, or a replica has two names."""

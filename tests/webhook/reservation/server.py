@@ -59,13 +59,10 @@ class Pod(Admitted):
                 labels[names.LABEL_REPLICA_NAME] = self.identity.name + moved
                 labels[names.LABEL_HOST_INDEX] = str(self.identity.host)
         meta: Object = {
-            "uid": self.uid,
-            "name": self.uid,
-            "namespace": self.key.namespace,
-            "resourceVersion": str(version),
-            "labels": labels,
-            "ownerReferences": [{"name": "ray", "uid": self.key.cluster_uid, "controller": True}],
-        }
+            "uid": self.uid, "name": self.uid, "namespace": self.key.namespace,
+            "resourceVersion": str(version), "labels": labels,
+            "ownerReferences": [{
+                "name": "ray", "uid": self.key.cluster_uid, "controller": True}]}  # fmt: skip
         if self.holder:
             meta["annotations"] = {names.ANNOTATION_HOLDER: self.holder}
         if self.terminating:
@@ -85,15 +82,9 @@ class Ray(Admitted):
     def document(self, version: int) -> Object:
         annotations = {names.ANNOTATION_SHARD_GROUP: self.key.group}
         annotations[names.ANNOTATION_SHARD_INDEX] = str(self.index)
-        return {
-            "metadata": {
-                "uid": self.uid,
-                "name": self.name,
-                "namespace": self.key.namespace,
-                "resourceVersion": str(version),
-                "annotations": annotations,
-            }
-        }
+        return {"metadata": {
+            "uid": self.uid, "name": self.name, "namespace": self.key.namespace,
+            "resourceVersion": str(version), "annotations": annotations}}  # fmt: skip
 
 
 T = TypeVar("T", bound=Pod | Ray)

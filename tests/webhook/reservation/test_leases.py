@@ -52,19 +52,11 @@ async def test_a_table_is_read_as_it_was_written_and_people_can_read_it_too() ->
         assert await store.get(KEY) == made
         assert made.table == TABLE
         assert content(fake) == {
-            "namespace": "default",
-            "cluster": "ray",
-            "uid": "uid-of-ray",
-            "group": "tpu",
+            "namespace": "default", "cluster": "ray", "uid": "uid-of-ray", "group": "tpu",
             "block": 0,
-            "entries": {
-                "0": {
-                    "name": "tpu-abcde",
-                    "made": 1.5,
-                    "hosts": {"0": "0123456789ab", "3": "ba9876543210"},
-                }
-            },
-        }
+            "entries": {"0": {
+                "name": "tpu-abcde", "made": 1.5,
+                "hosts": {"0": "0123456789ab", "3": "ba9876543210"}}}}  # fmt: skip
 
 
 async def test_a_write_that_does_not_know_the_newest_version_is_a_conflict() -> None:

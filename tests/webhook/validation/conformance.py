@@ -29,11 +29,7 @@ def suite() -> str:
     examples = samples()
     return yaml.dump(
         [_exported(rule, examples[rule.id]) for family in FAMILIES for rule in family.rules],
-        Dumper=_Dumper,
-        sort_keys=False,
-        width=120,
-        default_flow_style=None,
-    )
+        Dumper=_Dumper, sort_keys=False, width=120, default_flow_style=None)  # fmt: skip
 
 
 def findings(found: list[Finding]) -> list[Json]:

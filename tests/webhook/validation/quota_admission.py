@@ -190,19 +190,13 @@ def _in_scopes(quota: Json, pod: Json, containers: list[_Container]) -> bool:
     )
     terminating = pod["spec"].get("activeDeadlineSeconds") is not None
     cluster_config = {
-        "Terminating": terminating,
-        "NotTerminating": not terminating,
-        "BestEffort": not effort,
-        "NotBestEffort": effort,
-    }
+        "Terminating": terminating, "NotTerminating": not terminating, "BestEffort": not effort,
+        "NotBestEffort": effort}  # fmt: skip
     for term in (spec.get("scopeSelector") or {}).get("matchExpressions", []):
         values = term.get("values", [])
         chosen = {
-            "Exists": bool(named),
-            "DoesNotExist": not named,
-            "In": named != "" and named in values,
-            "NotIn": named not in values,
-        }
+            "Exists": bool(named), "DoesNotExist": not named, "In": named != "" and named in values,
+            "NotIn": named not in values}  # fmt: skip
         holds = (
             chosen[term["operator"]]
             if term["scopeName"] == "PriorityClass"

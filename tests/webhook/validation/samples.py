@@ -41,13 +41,9 @@ class Sample(Struct, forbid_unknown_fields=True):
     def settings(self) -> RuleSettings:
         """The settings with the gates of this example, and its KubeRay and API server."""
         return RuleSettings(
-            gates=self.gates,
-            pod_groups=self.pod_groups,
-            no_domains=self.no_domains,
-            node_labels=self.node_labels,
-            kuberay=self.kuberay,
-            namespaces=FixedNamespaces(read_namespaces(self.namespace)),
-        )
+            gates=self.gates, pod_groups=self.pod_groups, no_domains=self.no_domains,
+            node_labels=self.node_labels, kuberay=self.kuberay,
+            namespaces=FixedNamespaces(read_namespaces(self.namespace)))  # fmt: skip
 
     def findings(self, overlay: Json) -> list[Finding]:
         """Return what is found in `fails` or `passes`, as an update when there is an `old`."""
@@ -77,10 +73,7 @@ def _examples() -> bytes:
 def base(kind: str) -> Json:
     """Return the valid object that an overlay stands on."""
     builders: dict[str, Callable[[], Built]] = {
-        "RayJob": a_job,
-        "RayService": a_service,
-        "RayCronJob": a_cron_job,
-    }
+        "RayJob": a_job, "RayService": a_service, "RayCronJob": a_cron_job}  # fmt: skip
     return builders[kind]().build() if kind in builders else a_cluster().group().build()
 
 

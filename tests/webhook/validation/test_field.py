@@ -5,16 +5,9 @@ import pytest
 from webhook.api.release import Release, image_release, parse_release, same_release
 from webhook.validation.field import Field, shorten_path
 
-OBJECT = Field(
-    {
-        "spec": {
-            "groups": [{"groupName": "a"}, {"name": "b"}, {}],
-            "labels": {"x/y": "z"},
-            "flag": True,
-            "number": 3,
-        }
-    }
-)
+OBJECT = Field({"spec": {
+    "groups": [{"groupName": "a"}, {"name": "b"}, {}], "labels": {"x/y": "z"}, "flag": True,
+    "number": 3}})  # fmt: skip
 SPEC = OBJECT / "spec"
 
 
@@ -32,10 +25,7 @@ def test_what_is_not_of_the_asked_type_reads_as_absent() -> None:
     assert ((SPEC / "flag").flag, (SPEC / "flag").number, (SPEC / "flag").text) == (True, None, "")
     assert ((SPEC / "number").number, (SPEC / "number").flag) == (3, False)
     assert ((SPEC / "groups").map, (SPEC / "labels").strings, list((SPEC / "labels").items())) == (
-        {},
-        {"x/y": "z"},
-        [],
-    )
+        {}, {"x/y": "z"}, [])  # fmt: skip
     assert not (SPEC / "number" / "deeper" / "still").given
 
 

@@ -413,10 +413,7 @@ def test_a_value_that_ends_the_autoscaler_and_ray_start_is_found_once() -> None:
     params = {"num-gpus": "abc", "resources": "{", "port": "99999999"}
     cluster = a_cluster().autoscaled().group(rayStartParams=params)
     assert [each.rule for each in findings(cluster)] == [
-        "param-ends-autoscaler",
-        "ray-start-value-invalid",
-        "param-ends-autoscaler",
-    ]
+        "param-ends-autoscaler", "ray-start-value-invalid", "param-ends-autoscaler"]  # fmt: skip
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "::1", '"127.0.0.1"'])

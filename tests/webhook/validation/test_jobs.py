@@ -107,17 +107,11 @@ def test_a_timeout_as_go_reads_it(text: str, fine: bool) -> None:
 
 def test_sidecar_mode_takes_exception_to_all_that_it_does_not_have() -> None:
     job = a_job(a_cluster().head_pod(restartPolicy="Always").group()).spec(
-        submissionMode="SidecarMode",
-        submitterPodTemplate={},
-        submitterConfig={},
-        clusterSelector={"ray.io/cluster": "x"},
-    )
+        submissionMode="SidecarMode", submitterPodTemplate={}, submitterConfig={},
+        clusterSelector={"ray.io/cluster": "x"})  # fmt: skip
     assert {path for rule, path in found(job) if rule == "job-sidecar-conflict"} == {
-        "spec.clusterSelector",
-        "spec.submitterPodTemplate",
-        "spec.submitterConfig",
-        "spec.rayClusterSpec.headGroupSpec.template.spec.restartPolicy",
-    }
+        "spec.clusterSelector", "spec.submitterPodTemplate", "spec.submitterConfig",
+        "spec.rayClusterSpec.headGroupSpec.template.spec.restartPolicy"}  # fmt: skip
 
 
 def test_an_old_deletion_strategy_is_checked_like_the_new_one() -> None:

@@ -66,12 +66,8 @@ def test_a_field_needs_its_feature_gate(built: Built, gate: str, path: str) -> N
 
 def test_rocksdb_finds_everything_that_is_set_by_hand() -> None:
     options = {
-        "backend": "rocksdb",
-        "redisAddress": "r",
-        "redisUsername": {},
-        "redisPassword": {},
-        "externalStorageNamespace": "x",
-    }
+        "backend": "rocksdb", "redisAddress": "r", "redisUsername": {}, "redisPassword": {},
+        "externalStorageNamespace": "x"}  # fmt: skip
     cluster = a_cluster().spec(gcsFaultToleranceOptions=options)
     cluster.head_env("RAY_gcs_storage", "x").head_env("RAY_gcs_storage_path", "x")
     mounts = [{"name": "mine", "mountPath": "/data/gcs"}, {"name": "other", "mountPath": "/x"}]
@@ -124,13 +120,10 @@ def test_tls_by_hand_is_found_in_head_workers_and_autoscaler() -> None:
     cluster.head_pod(volumes=volumes)
     worker = "spec.workerGroupSpecs[0].template.spec.containers[0]"
     assert {path for rule, path in found(cluster, ON) if rule == "tls-set-by-hand"} == {
-        f"{HEAD}.containers[0].env[0].name",
-        f"{worker}.volumeMounts[0]",
-        f"{worker}.volumeMounts[1]",
-        "spec.autoscalerOptions.env[0].name",
+        f"{HEAD}.containers[0].env[0].name", f"{worker}.volumeMounts[0]",
+        f"{worker}.volumeMounts[1]", "spec.autoscalerOptions.env[0].name",
         "spec.autoscalerOptions.volumeMounts[0]",
-        "spec.autoscalerOptions.volumeMounts[1]",
-    }
+        "spec.autoscalerOptions.volumeMounts[1]"}  # fmt: skip
     assert found(cluster.spec(tlsOptions={"enabled": False}), ON) == set()
 
 

@@ -26,17 +26,9 @@ CLUSTER_AT = {
     "RayCronJob": ("jobTemplate", "rayClusterSpec"),
 }  # fmt: skip
 OF_THE_CRD = {"schema-violated", "value-not-decodable"}
-POD = {
-    "spec": {
-        "containers": [
-            {
-                "name": "ray",
-                "image": "example.com/ray:own",
-                "resources": {"limits": {"cpu": "1", "memory": "4Gi"}},
-            }
-        ]
-    }
-}
+POD = {"spec": {"containers": [{
+    "name": "ray", "image": "example.com/ray:own",
+    "resources": {"limits": {"cpu": "1", "memory": "4Gi"}}}]}}  # fmt: skip
 
 
 def stored() -> list[Json]:

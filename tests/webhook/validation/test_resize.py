@@ -98,14 +98,11 @@ def test_all_reasons_of_a_group_are_found_at_once() -> None:
     cluster = a_resized_cluster(max_cpu="x", resize_timeout=0).spec(enableInTreeAutoscaling=False)
     cluster.container(resources={"requests": {"cpu": 1}})
     assert found(cluster) == {
-        ("ippr-malformed", ANNOTATION),
-        ("ippr-value-too-low", ANNOTATION),
+        ("ippr-malformed", ANNOTATION), ("ippr-value-too-low", ANNOTATION),
         (
             "ippr-group-not-resizable",
-            f"{GROUP}.template.spec.containers[0].resources.requests.memory",
-        ),
-        ("ippr-without-effect", "spec.enableInTreeAutoscaling"),
-    }
+            f"{GROUP}.template.spec.containers[0].resources.requests.memory"),
+        ("ippr-without-effect", "spec.enableInTreeAutoscaling")}  # fmt: skip
 
 
 @pytest.mark.parametrize(("ray", "paths"), [
