@@ -17,14 +17,7 @@ import yaml
 from cryptography import x509
 
 from tests.e2e import build, needs
-from tests.e2e.api import (
-    MUTATING_WEBHOOKS,
-    PODS,
-    SECRETS,
-    VALIDATING_WEBHOOKS,
-    Api,
-    ApiError,
-)
+from tests.e2e.api import MUTATING_WEBHOOKS, PODS, SECRETS, VALIDATING_WEBHOOKS, Api, ApiError
 from tests.e2e.control_plane import ControlPlane
 from tests.e2e.helm import helm
 from tests.e2e.installation import (
