@@ -1,8 +1,7 @@
 """The work of every public entry is linear in every repeated part of its input.
 
 The parts are all lists and maps of the schemas of the kinds, and of the types that are decoded, so
-that a new field is among them. Lines are counted, not time: `python -m tests.lab.bench growth`
-measures what they do not show, the time in C functions.
+that a new field is among them. Lines are counted, not time.
 """
 
 from itertools import groupby

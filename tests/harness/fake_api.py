@@ -86,8 +86,6 @@ class Change:
     resource: str
     kind: str
     object: Object
-    lines: bytes = b""
-    """Ready-made lines, sent as they are."""
 
 
 _TURNS = 5
@@ -211,12 +209,6 @@ class FakeApi:
             meta["resourceVersion"] = str(self.version)
             self._objects[resource][meta.get("namespace", ""), meta["name"]] = obj
         self._compacted = self.version
-
-    def tell(self, resource: str, lines: bytes) -> None:
-        """Send ready-made lines to the watches of a resource."""
-        for queue, watched in self._queues.items():
-            if watched == resource:
-                queue.put_nowait(Change(self.version, resource, "LINES", {}, lines))
 
     def mute(self) -> None:
         """Keep from the watches what changes from now on."""
@@ -603,9 +595,6 @@ class FakeApi:
         """Send the lines of a watch; returns when a fault ends it."""
         while fault not in _ENDINGS or not queue.empty():
             change = await queue.get()
-            if change.lines:
-                await self._send(writer, change.lines)
-                continue
             if change.kind != "BOOKMARK" and not matches(change):
                 continue
             line = msgspec.json.encode({"type": change.kind, "object": change.object}) + b"\n"

@@ -3,20 +3,7 @@
 import sys
 from importlib import import_module
 
-PARTS = (
-    "reviews_over_https",
-    "layers",
-    "instructions",
-    "reservations",
-    "memory",
-    "dashboard",
-    "choosing",
-    "validation",
-    "status",
-    "watch",
-    "growth",
-    "soak",
-)
+PARTS = ("reviews_over_https", "layers", "instructions", "reservations", "memory", "dashboard")
 
 
 def main() -> int:
