@@ -57,7 +57,7 @@ class Device(Struct, frozen=True, gc=False):
                 or (prefix and name.startswith(prefix))
                 or name in self.resources
             ]
-        return [name for name in self.resources if name in resources]
+        return filter(resources.__contains__, self.resources)
 
     def named_by(self, resource: str) -> bool:
         return (

@@ -3,6 +3,7 @@ carry.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cached_property
 
 from msgspec import Struct, structs
 
@@ -41,7 +42,6 @@ from webhook.groups.ippr import Maxima, read_ippr
 from webhook.groups.kueue import NO_KUEUE, Kueue, read_kueue
 from webhook.groups.scheduling_groups import NO_GANG, Gang, read_gang
 from webhook.groups.slice_jobs import (
-    NO_JOBS,
     UNKNOWN_ID,
     SliceGroup,
     SliceJob,
@@ -52,7 +52,7 @@ from webhook.groups.slice_jobs import (
 _HEAD: HeadGroup = HeadGroup()
 
 
-class RayClusterConfig(Struct, frozen=True, weakref=True):
+class RayClusterConfig(Struct, frozen=True, weakref=True, dict=True):
     """The fields of a RayCluster that identity assignment and mutation need."""
 
     namespace: str
@@ -81,7 +81,7 @@ class RayClusterConfig(Struct, frozen=True, weakref=True):
     replica_label: bool = False
     repair: bool = False
     restart: bool = False
-    slices: Mapping[str, SliceJob] = NO_JOBS
+    slice_groups: tuple[SliceGroup, ...] = ()
     autoscaling: bool = False
     keep_nodes: str = ""
     gcs_fault_tolerant: bool = False
@@ -92,6 +92,11 @@ class RayClusterConfig(Struct, frozen=True, weakref=True):
     def unmanaged(self) -> bool:
         """Return whether its objects are left as they are: it is ignored, or cannot be read."""
         return self.ignored or self.unread_bytes > 0
+
+    @cached_property
+    def slices(self) -> Mapping[str, SliceJob]:
+        """Return the parts of worker groups in jobs that span several groups."""
+        return slice_jobs(self.slice_groups)  # not at an event: a user may write 1,000 groups
 
     @property
     def multi_host(self) -> bool:
@@ -150,7 +155,7 @@ def read_cluster_config(cluster: RayCluster, *, ignoring: bool = True) -> RayClu
         restart=RESTART.read(annotations) == names.RESTART_REPLICA,
         replica_label=REPLICA_LABEL.read(annotations) == "true",
         ray_version=cluster.spec.ray_version or "",
-        slices=slice_jobs(slices),
+        slice_groups=tuple(slices),
         autoscaling=bool(cluster.spec.enable_in_tree_autoscaling),
         keep_nodes=KEEP_NODES.read(annotations),
         gcs_fault_tolerant=cluster.spec.gcs_fault_tolerance_options is not None
@@ -177,11 +182,10 @@ def _slice_group(group: WorkerGroup) -> SliceGroup | None:
     if not variables:
         return None
     slices = slice_group(group.group_name, variables, group.desired)
-    if slices is None:
-        return None
-    return (
-        slices if any(may_request(TPU, container.resources) for container in containers) else None
-    )
+    for container in containers if slices is not None else ():
+        if may_request(TPU, container.resources):
+            return slices
+    return None
 
 
 def _slice_variables(env: Sequence[EnvVar]) -> tuple[str, str]:

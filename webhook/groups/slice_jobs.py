@@ -40,9 +40,6 @@ class SliceJob(Struct, frozen=True, gc=False):
     problem: str = ""
 
 
-NO_JOBS: Final[Mapping[str, SliceJob]] = {}
-
-
 def slice_group(
     name: str, variables: Iterable[tuple[str, str]], replicas: int
 ) -> SliceGroup | None:
