@@ -220,7 +220,10 @@ def _status(request: AdmissionRequest[Any], answer: Answer) -> _Status:
     causes it prints no reason; a cause without a field appears as an entry that starts with a
     colon; without details, or with the reason Forbidden, the name of the object is missing.
     """
-    *other_causes, last = answer.causes
+    *other_causes, last = (
+        Cause(cause.reason, one_line(cause.message), one_line(cause.field))
+        for cause in answer.causes
+    )
     last_message = f"{last.message}\n{REFUSED}{EXPLAIN + answer.rules[0] if answer.rules else ''}"
     causes = (*other_causes, Cause(last.reason, last_message, last.field))
     lines = [

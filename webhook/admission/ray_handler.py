@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from webhook.admission.codec import WARNING_MAX
 from webhook.api import names
-from webhook.api.formats import one_line, shorten
+from webhook.api.formats import shorten
 from webhook.api.names import is_ray
 from webhook.api.review import ALLOWED, INVALID, AdmissionRequest, Answer, BadReview, Cause
 from webhook.groups.group_config import is_ignored
@@ -102,7 +102,7 @@ def _has_ignore_label(value: Any) -> bool:  # noqa: ANN401 - an object that may 
 
 def _cause(finding: Finding) -> Cause:
     message = f"{finding.text[:LINE_MAX]} [{finding.rule}]"
-    return Cause(finding.reason, one_line(message), one_line(shorten_path(finding.path, LINE_MAX)))
+    return Cause(finding.reason, message, shorten_path(finding.path, LINE_MAX))
 
 
 def _warning(finding: Finding) -> str:
@@ -113,10 +113,10 @@ def _warning(finding: Finding) -> str:
     for message in (finding.text, finding.named, finding.message):
         limit = WARNING_MAX - len(rule) - len(message)
         if limit - len(": ") >= min(len(path), PATH_LEAST):
-            return one_line(f"{shorten_path(path, limit - len(': '))}: {message}{rule}")
+            return f"{shorten_path(path, limit - len(': '))}: {message}{rule}"
         if limit >= 0:
-            return one_line(f"{message}{rule}")
-    return one_line(f"{_shorten_names(finding.message[:LINE_MAX], WARNING_MAX - len(rule))}{rule}")
+            return f"{message}{rule}"
+    return f"{_shorten_names(finding.message[:LINE_MAX], WARNING_MAX - len(rule))}{rule}"
 
 
 def _shorten_names(message: str, limit: int) -> str:

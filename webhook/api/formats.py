@@ -124,8 +124,24 @@ def many_lines(text: str) -> str:
 
 
 def json_text(value: object, indent: int | None = 2) -> str:
-    """Return JSON in ASCII without control characters, with a line end."""
-    return json.dumps(value, indent=indent).replace("\x7f", "\\u007f") + "\n"
+    """Return JSON with `escape_json` and a line end."""
+    return escape_json(json.dumps(value, indent=indent)) + "\n"
+
+
+_UNPRINTABLE: Final = re.compile(r"[^\n -~]")
+
+
+def escape_json(text: str) -> str:
+    """Return JSON in ASCII without control characters. Readers of JSON get the same texts, and a
+    terminal that shows it runs none of them.
+    """
+    if text.isascii() and "\x7f" not in text:
+        return text
+    return _UNPRINTABLE.sub(_escape_character, text)
+
+
+def _escape_character(match: re.Match[str]) -> str:
+    return json.dumps(match[0])[1:-1].replace("\x7f", "\\u007f")
 
 
 def shorten(text: str, most: int = 63) -> str:

@@ -18,6 +18,7 @@ from msgspec import Struct
 
 from webhook.api import names
 from webhook.api.failures import UNEXPECTED
+from webhook.api.formats import one_line
 from webhook.cache.cluster_cache import Observing
 from webhook.controller.requests import REFUSED, kind_of, log_failure, reason_of, timestamp
 from webhook.controller.work_queue import Key, QueueTiming, WorkQueue
@@ -163,7 +164,7 @@ class EventRecorder:
             "reason": event_request.key.reason,
             "regarding": regarding,
             "type": event_request.kind,
-            "note": event_request.note,
+            "note": one_line(event_request.note),
         }
 
     def _handle_failure(self, event_request: EventRequest, error: Exception) -> None:

@@ -12,7 +12,7 @@ from webhook.dashboard.live_updates import LiveRenderer
 from webhook.dashboard.rendered import HtmlDrawer
 from webhook.diagnostics import report
 from webhook.diagnostics.diagnosis import Problem
-from webhook.diagnostics.document import convert_to_json
+from webhook.diagnostics.document import encode_json
 from webhook.diagnostics.examination import DIAGNOSES
 from webhook.diagnostics.messages import describe
 from webhook.explain.pod_explanation import (
@@ -121,7 +121,7 @@ class Panels:
 
     def pod_json(self, namespace: str, name: str) -> bytes | None:
         pod = self._live.examiner.pod(namespace, name)
-        return None if pod is None else msgspec.json.encode(convert_to_json(self._details(pod)))
+        return None if pod is None else encode_json(self._details(pod))
 
     def _details(self, pod: LivePod) -> PodDetails:
         uid, examiner = owner_of(pod), self._live.examiner

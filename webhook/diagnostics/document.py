@@ -7,6 +7,7 @@ from typing import Any, Final, Literal
 import msgspec
 from msgspec import Struct, structs
 
+from webhook.api.formats import escape_json
 from webhook.api.times import text_of
 from webhook.diagnostics import report
 from webhook.diagnostics.diagnosis import ERROR, Problem, earliest
@@ -71,20 +72,20 @@ def encode_report(cluster_report: report.ClusterReport) -> Iterator[bytes]:
         problems=cluster_report.problems,
         unread=cluster_report.unread,
     )
-    begin, end = msgspec.json.encode(convert_to_json(status)).split(_NO_CLUSTERS, 1)
+    begin, end = encode_json(status).split(_NO_CLUSTERS, 1)
     yield begin + _NO_CLUSTERS[:-1]
     for number, reported_cluster in enumerate(cluster_report.clusters):
         cluster = ClusterStatus(
             **structs.asdict(reported_cluster), conditions=conditions(reported_cluster)
         )
-        yield (b"," if number else b"") + msgspec.json.encode(convert_to_json(cluster))
+        yield (b"," if number else b"") + encode_json(cluster)
     yield _NO_CLUSTERS[-1:] + end
 
 
-def convert_to_json(value: Struct) -> dict[str, Any]:
-    """Return a struct as JSON values, with times as RFC 3339."""
+def encode_json(value: Struct) -> bytes:
+    """Return a struct as JSON in ASCII, with times as RFC 3339."""
     json_object: dict[str, Any] = _format_times(msgspec.to_builtins(value))
-    return json_object
+    return escape_json(msgspec.json.encode(json_object).decode()).encode()
 
 
 def conditions(cluster: report.RayClusterReport) -> tuple[ReportedCondition, ...]:
@@ -137,7 +138,7 @@ def _ready(cluster: report.RayClusterReport, since: str | None) -> ReportedCondi
 
 
 def build_schemas(types: tuple[type[Struct], ...], template: str) -> dict[str, Any]:
-    """Return JSON Schemas of what `convert_to_json` returns for types and their parts, by name."""
+    """Return JSON Schemas of what `encode_json` returns for types and their parts, by name."""
     _, schemas = msgspec.json.schema_components(types, ref_template=template)
     for schema in schemas.values():
         # Python 3.13 removes the indentation of docstrings, the releases before it do not

@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from fastapi import FastAPI, Request, Response
 from fastapi.responses import PlainTextResponse
 
+from webhook.api.formats import one_line
+
 Condition = Callable[[], bool]
 
 
@@ -33,7 +35,8 @@ class Readiness:
 
     def lines(self, *, verbose: bool) -> list[str]:
         """Return a line for each condition, `[+]` if it holds and `[-]` if it does not."""
-        texts = {name: detail() for name, detail in self.details.items()} if verbose else {}
+        details = self.details.items() if verbose else ()
+        texts = {name: one_line(detail()) for name, detail in details}
         report = {name: condition() for name, condition in self.conditions.items()}
         report["not draining"] = not self.draining
         return [

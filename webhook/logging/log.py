@@ -12,7 +12,7 @@ from typing import Final, Literal, Protocol
 import msgspec
 from msgspec import Struct
 
-from webhook.api.formats import many_lines, one_line, shorten
+from webhook.api.formats import escape_json, many_lines, one_line, shorten
 
 
 class Output(Protocol):
@@ -93,7 +93,12 @@ _FOLLOWED: Final = {
 Form = Callable[[Sequence[Record]], bytes]
 """A function that formats records as lines."""
 
-as_json: Final[Form] = msgspec.json.Encoder().encode_lines
+_encoder: Final = msgspec.json.Encoder()
+
+
+def as_json(records: Sequence[Record]) -> bytes:
+    """Return records as lines of JSON."""
+    return escape_json(_encoder.encode_lines(records).decode()).encode()
 
 
 _MESSAGE: Final = 2000

@@ -1,5 +1,8 @@
 """Which pods are managed, which are ignored, and the state after a review."""
 
+import asyncio
+import json
+
 import pytest
 
 from tests.builders import (
@@ -13,12 +16,17 @@ from tests.builders import (
     a_cluster,
     a_pod,
     decide,
+    manifest,
     uid_of,
 )
 from tests.harness.apiserver import pod_review
+from tests.webhook.cli.test_hostile_texts import HOSTILE, NEVER
+from webhook.admission.pod_handler import PodHandler
+from webhook.admission.reviewer import Mutation
 from webhook.api import names
 from webhook.api.review import ALLOWED
 from webhook.groups.required_reads import ReadCluster
+from webhook.manifest.standalone import load_state
 
 CLUSTER = a_cluster("c").group("g", hosts=2)
 
@@ -39,6 +47,18 @@ def test_a_dry_run_shows_the_next_identity_and_takes_none() -> None:
     pod = a_pod().worker("g").of("c").build()
     assert [place(webhook.admit(pod, dry_run=dry)) for dry in (True, True, False, True)] == [
         ("0", "0"), ("0", "0"), ("0", "0"), ("0", "1")]  # fmt: skip
+
+
+def test_a_denial_has_no_control_characters_of_other_objects() -> None:
+    known = load_state([manifest(a_cluster("c").group(HOSTILE).build())])
+    mutation = Mutation(PodHandler(known.clusters, known.identities))
+    pod = a_pod().worker("other").of("c").build()
+    outcome = asyncio.run(mutation.review(json.dumps(pod_review(pod)).encode()))
+    status = json.loads(outcome.body)["response"]["status"]
+    texts = [status["message"], *(cause["message"] for cause in status["details"]["causes"])]
+    for text in texts:
+        assert "add-mask" in text
+        assert not [character for character in NEVER if character in text]
 
 
 def test_a_refused_pod_takes_no_identity() -> None:

@@ -1,11 +1,14 @@
 """Names, paths, printable text and marks have the formats that their readers require."""
 
+import json
+
 import jsonpatch
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from webhook.api.formats import (
+    escape_json,
     format_pointer,
     in_line,
     is_dns_label,
@@ -87,6 +90,14 @@ def test_people_see_the_path_as_kubernetes_writes_it() -> None:
 )
 def test_what_a_terminal_would_obey_becomes_a_space(character: str) -> None:
     assert one_line(f"a{character}b") == "a b"
+
+
+@given(st.text(), st.sampled_from([*BIDI, "\x7f", "\x9b", "\U000e0001"]))
+def test_json_has_the_texts_that_were_given_and_only_printable_ones(text: str, hidden: str) -> None:
+    escaped = escape_json(json.dumps([text + hidden], ensure_ascii=False))
+    assert json.loads(escaped) == [text + hidden]
+    assert escaped.isascii()
+    assert escaped.isprintable()
 
 
 def test_what_people_write_stays_and_lines_of_a_text_stay_lines() -> None:

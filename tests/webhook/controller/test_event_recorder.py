@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 
 import pytest
+from msgspec import structs
 
 from tests.harness.fake_api import EVENTS, FakeApi, Object, Request
 from tests.harness.following import client_of, plain
@@ -33,7 +34,8 @@ def events(api: FakeApi) -> list[Object]:
 
 async def test_an_event_says_of_what_raycluster_it_is_why_and_who_says_so(api: FakeApi) -> None:
     async with recording(api) as recorder:
-        await recorder.record([a_notice()], NOW)
+        notice = structs.replace(a_notice(), note="replica\x7f0 (tpu-x7k2p)\u202elacks host 3")
+        await recorder.record([notice], NOW)
     (event,) = events(api)
     assert event["regarding"] == {
         "apiVersion": "ray.io/v1", "kind": "RayCluster", "namespace": "team", "name": "llama",

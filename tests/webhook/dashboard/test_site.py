@@ -12,7 +12,7 @@ import pytest
 from tests.harness.dashboard_page import Setup, renamed
 from tests.harness.html_browser import Tab, parsed
 from tests.harness.scenes import Scene, llama
-from tests.webhook.cli.test_hostile_texts import NEVER
+from tests.webhook.cli.test_hostile_texts import HOSTILE, NEVER
 from tests.webhook.cli.test_hostile_texts import scene as hostile_scene
 from tests.webhook.diagnostics.samples import samples
 from webhook.api import names
@@ -434,10 +434,15 @@ async def test_every_frame_has_lines_that_the_stream_knows() -> None:
 
 async def test_hostile_texts_of_objects_reach_the_page_escaped() -> None:
     found = hostile_scene()
-    pod, cluster = max(found.pods), "/?namespace=team&name=llama"
+    found.cluster["spec"]["workerGroupSpecs"].append({"groupName": HOSTILE, "replicas": 1})
+    pod, cluster = max(found.pods), "/?namespace=team&cluster=llama"
+    found.pods[pod]["metadata"]["labels"][names.LABEL_REPLICA_INDEX] = HOSTILE
+    data = ("/api/v1/status", f"/api/v1/pods/team/{pod}")
     async with visited(Setup(found.observed())) as client:
-        paths = ("/", cluster, f"/pod?namespace=team&name={pod}", "/api/v1/status")
-        texts = [(await client.get(path)).text for path in paths]
-    assert any("stop-commands" in text for text in texts)
-    for path, text in zip(paths, texts, strict=True):
+        paths = ("/", cluster, f"/pod?namespace=team&name={pod}", *data)
+        texts = {path: (await client.get(path)).text for path in paths}
+    for path, text in texts.items():
+        assert "stop-commands" in text, path
         assert not [character for character in NEVER if character in text], path
+    groups = json.loads(texts[data[0]])["clusters"][0]["groups"]
+    assert [group["name"] for group in groups] == ["tpu", HOSTILE]

@@ -10,6 +10,7 @@ import pytest
 from tests.builders import a_cluster, a_pod, manifest
 from tests.harness.apiserver import pod_review
 from tests.harness.following import eventually
+from tests.webhook.cli.test_hostile_texts import HOSTILE, NEVER
 from webhook.admission.pod_handler import PodHandler
 from webhook.admission.reviewer import Mutation, Outcome
 from webhook.api import names
@@ -95,6 +96,14 @@ def test_a_line_has_no_fields_that_say_nothing() -> None:
     assert event.keys() == {"time", "level", "process", "event", "message"}
     always = {"time", "level", "event", "uid", "kind", "namespace", "name", "operation"}
     assert review.keys() == always | {"verdict", "ms"}
+
+
+def test_a_terminal_that_shows_lines_of_json_runs_no_text_of_an_object() -> None:
+    lines = Lines()
+    Log(lines).event("warning", "pods", HOSTILE, trace=HOSTILE)
+    (line,) = lines.read()
+    assert (line["message"], line["trace"]) == (HOSTILE, HOSTILE)
+    assert not [character for character in NEVER if character in lines.text.decode()]
 
 
 async def test_a_full_batch_does_not_wait() -> None:
