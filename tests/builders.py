@@ -28,7 +28,6 @@ _NOWHERE = "built-by-a-test"
 
 
 def uid_of(cluster: str) -> str:
-    """Return the uid that a built RayCluster has."""
     return f"uid-of-{cluster}"
 
 
@@ -185,7 +184,6 @@ class ClusterBuilder:
         self._head: Object = {}
 
     def head(self, **fields: object) -> Self:
-        """Set fields of the `spec` of the head's template."""
         self._head |= fields
         return self
 
@@ -222,7 +220,6 @@ class ClusterBuilder:
         return self
 
     def labelled(self, key: str, value: str) -> Self:
-        """Add a label."""
         self._meta.setdefault("labels", {})[key] = value
         return self
 
@@ -270,7 +267,6 @@ class Decided(NamedTuple):
 
     @property
     def fields(self) -> list[str]:
-        """The fields that a denial names."""
         return [cause.field for cause in self.answer.causes]
 
 
@@ -298,7 +294,6 @@ class Webhook:
         return at_once(self.handler(decode_pod(json.dumps(review).encode())))
 
     def admit(self, pod: Object, *, dry_run: bool = False) -> Decided:
-        """Return what becomes of a pod that is created."""
         review = pod_review(pod, dry_run=dry_run, uid=f"request-{next(self._numbers)}")
         try:
             answer: Answer | Read = self.review(review)
@@ -311,7 +306,6 @@ class Webhook:
 
 
 def items_of(codec: Codec[Any], page: Object) -> list[Any]:
-    """Return the objects of a page of a list that can be decoded."""
     return [item for _, items in codec.portions(json.dumps(page).encode()) for item in items]
 
 
@@ -337,7 +331,6 @@ def env_of(pod: Object, container: str = "ray-worker") -> dict[str, str]:
 
 
 def env_names(pod: Object, container: str = "ray-worker") -> list[str]:
-    """Return the names of a container's variables, in order."""
     return [entry["name"] for entry in container_of(pod, container).get("env") or []]
 
 

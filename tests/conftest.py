@@ -77,6 +77,5 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
 
 @pytest.fixture
 def api(server: Running) -> Iterator[ApiServer]:
-    """A kube-apiserver that asks that server."""
     with ApiServer(server.url, server.authority) as client:
         yield client

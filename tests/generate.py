@@ -69,7 +69,6 @@ def write() -> list[Path]:
 
 
 def main(words: list[str]) -> int:
-    """Write or check the files, and print the changed ones."""
     if words == ["--check"]:
         paths = [path for subject in GENERATED for path in stale(subject)]
         for path in paths:

@@ -80,7 +80,6 @@ def _first(node: ast.expr) -> str:
 
 
 def _module_names(tree: ast.Module) -> Iterator[str]:
-    """Yield the names that the statements of a module define or import."""
     for node in tree.body:
         for child in ast.walk(node) if isinstance(node, ast.Assign | ast.AnnAssign) else ():
             if isinstance(child, ast.Name) and isinstance(child.ctx, ast.Store):

@@ -47,7 +47,6 @@ def brief(node: ast.AST) -> bool:
 
 
 def is_span(node: ast.AST) -> bool:
-    """Return whether a node is a time that has passed."""
     return any(
         isinstance(each, ast.BinOp)
         and isinstance(each.op, ast.Sub)

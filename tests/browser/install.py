@@ -48,7 +48,6 @@ def _install(package: str) -> None:
 
 
 def _fetch_axe() -> None:
-    """Fetch axe-core from the npm registry, and keep its one file."""
     CACHE.mkdir(parents=True, exist_ok=True)
     packed = subprocess.run(
         ["npm", "pack", "--silent", f"axe-core@{AXE_VERSION}"],

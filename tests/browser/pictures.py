@@ -58,7 +58,6 @@ def write_state(file: Path) -> None:
 
 
 def open_page(browser: "Browser", address: str, name: str) -> "Page":
-    """Return the page in the window of a picture."""
     page = browser.new_context(**WINDOWS[name]).new_page()
     page.goto(address)
     page.wait_for_selector("section:nth-of-type(3)")
@@ -72,18 +71,15 @@ def open_page(browser: "Browser", address: str, name: str) -> "Page":
 
 
 def text_in(page: "Page") -> list[str]:
-    """Return the lines of text on a page."""
     lines = page.locator("body").inner_text().splitlines()
     return [line.strip() for line in lines if line.strip()]
 
 
 def digest_of(name: str) -> str:
-    """Return the digest of a picture."""
     return sha256((FOLDER / f"{name}.png").read_bytes()).hexdigest()
 
 
 def main() -> int:
-    """Take the pictures, and write their texts."""
     from playwright.sync_api import sync_playwright  # noqa: PLC0415 - installed by `make browser`
 
     texts = {}

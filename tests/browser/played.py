@@ -34,7 +34,6 @@ class Cluster:
         self.done(lambda: self.api.delete(resource, name, namespace))
 
     def store(self, scene: Scene) -> None:
-        """Let there be all that is in a scene."""
         self.put(PODS, *scene.pods.values())
         self.put(EVENTS, *scene.events)
         self.put(SERVICES, *scene.services)

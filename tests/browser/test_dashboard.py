@@ -47,7 +47,6 @@ def phone(browser: Browser, shown: Shown) -> Iterator[Page]:
 
 @pytest.fixture
 def dark(browser: Browser, shown: Shown) -> Iterator[Page]:
-    """A page of somebody who likes it dark."""
     yield from opened(browser, shown.address, color_scheme="dark")
 
 

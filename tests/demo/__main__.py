@@ -66,7 +66,6 @@ class Demo:
         return 1 if self._wrong else 0
 
     def _bring_up(self, path: Path, document: Object, cluster: RayCluster) -> None:
-        """Create every pod of one RayCluster in KubeRay's order."""
         indexed = path.name == INDEXED
         pods = list(expand(document, cluster, indexed=indexed))
         detail(
@@ -236,7 +235,6 @@ def identities(pods: Iterable[Object]) -> list[Held | None]:
 
 
 def places(pods: Iterable[Object]) -> list[tuple[int, int]]:
-    """Return (replica, host) of pods."""
     return [
         (identity.replica, identity.host) for identity in identities(pods) if identity is not None
     ]

@@ -34,7 +34,6 @@ class Resource:
     def path(
         self, namespace: str | None, name: str | None = None, subresource: str | None = None
     ) -> str:
-        """The URL path of the collection, of one object, or of its subresource."""
         root = "api" if "/" not in self.group_version else "apis"
         scope = ["namespaces", namespace] if self.namespaced and namespace else []
         parts = [root, self.group_version, *scope, self.plural, name, subresource]
@@ -104,7 +103,6 @@ class Api:
 
     @classmethod
     def of_kubeconfig(cls, path: Path) -> Self:
-        """The server and user of a kubeconfig that `Credentials` wrote."""
         config = json.loads(path.read_text())
         cluster, user = config["clusters"][0]["cluster"], config["users"][0]["user"]
         context = ssl.create_default_context(cafile=cluster["certificate-authority"])
@@ -112,11 +110,9 @@ class Api:
         return cls(cluster["server"], context)
 
     def get(self, resource: Resource, name: str, namespace: str | None = None) -> Json:
-        """One object."""
         return self.request("GET", resource.path(namespace, name)).body
 
     def list(self, resource: Resource, namespace: str | None = None, selector: str = "") -> Objects:
-        """The objects of one namespace, or of all, that match a label selector."""
         query = {"labelSelector": selector} if selector else {}
         items: Objects = self.request("GET", resource.path(namespace), query=query).body["items"]
         return items
@@ -135,7 +131,6 @@ class Api:
         namespace: str | None = None,
         kind: str = MERGE_PATCH,
     ) -> Json:
-        """The object after a merge patch, or a patch of another kind."""
         return self.request("PATCH", resource.path(namespace, name), body, kind).body
 
     def delete(

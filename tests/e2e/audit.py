@@ -39,7 +39,6 @@ class AuditLog:
         return [asked for asked in self._all(account) if asked.discovers]
 
     def used(self, account: str = WEBHOOK) -> set[Right]:
-        """The rights that its requests needed."""
         return {asked.right for asked in self.requests(account)}
 
     def _all(self, account: str) -> "list[Asked]":

@@ -34,12 +34,10 @@ class Balancer:
         ]
 
     def start(self) -> None:
-        """Listen."""
         for thread in self._threads:
             thread.start()
 
     def stop(self) -> None:
-        """Close the listener and all connections."""
         self._stopped.set()
         self._loop.call_soon_threadsafe(self._ended.set)
         for thread in self._threads:

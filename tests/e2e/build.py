@@ -126,7 +126,6 @@ KWOK = "kwok"
 
 
 def required() -> tuple[str, ...]:
-    """The programs that the stories of the chosen pair start."""
     pair = chosen()
     return (
         *SERVING,
@@ -304,7 +303,6 @@ def _compile(tool: Tool, parallel: int) -> None:
 
 
 def _render(tool: Tool) -> None:
-    """Writes what installs a program, by the kubectl of the pair."""
     kubectl = binary("kubectl")
     if not kubectl.exists():
         raise CannotBuildError(f"{tool.name}: kubectl renders its manifests: build that first")
@@ -361,7 +359,6 @@ def module_folder() -> Path:
 
 
 def _go(tool: Tool, *arguments: str) -> str:
-    """Runs the go command in the tool's module and gives its standard output."""
     return go.run(tool.pins, *arguments)
 
 
@@ -375,7 +372,6 @@ def _locked() -> Iterator[None]:
 
 
 def main() -> int:
-    """Builds what the command line asks for."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument(
         "names",

@@ -41,7 +41,6 @@ class CertManager(Peer):
         return super().__enter__()
 
     def renew(self, name: str, namespace: str) -> None:
-        """Do what `cmctl renew` does."""
         status = self._api.get(CERTIFICATES, name, namespace)["status"]
         now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         asked = {

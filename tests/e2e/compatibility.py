@@ -25,7 +25,6 @@ feature that it tests.
 
 
 def document(results: Results, state: str) -> str:
-    """Return the page. `state` names the present code."""
     rows = "".join(
         f"| {pair.kuberay} | {pair.kubernetes} | {_verdict(found, state)} |\n"
         for pair, found in results.items()
@@ -47,7 +46,6 @@ def _verdict(found: Outcomes | None, state: str) -> str:
 
 
 def _without(results: Results) -> str:
-    """Return what pairs lack, and what is different for their users."""
     return "".join(
         f"- {_capital(need.reason(*lacking))}. {need.without}\n"
         for need in needs.ALL

@@ -91,7 +91,6 @@ class Driver:
 
 
 def domains(api: Api, namespace: str) -> dict[str, str]:
-    """Return the uids of the ComputeDomains of a namespace, by name."""
     found = api.list(COMPUTE_DOMAINS, namespace)
     return {each["metadata"]["name"]: each["metadata"]["uid"] for each in found}
 

@@ -27,7 +27,6 @@ def pytest_runtest_makereport(
     item: pytest.Item,
     call: pytest.CallInfo[None],  # noqa: ARG001 - pytest passes by name
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Adds the end of every log to the report of a failed test."""
     report = yield
     fixtures: dict[str, object] = getattr(item, "funcargs", {})
     for name, fixture in fixtures.items():

@@ -158,7 +158,6 @@ class ControlPlane:
         self.api.delete_all(PODS, namespace, selector)
 
     def tail(self, lines: int = 30) -> str:
-        """The end of every log."""
         return "\n".join(program.tail(lines) for program in self._programs)
 
     def _start(self) -> None:

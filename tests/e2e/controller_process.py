@@ -34,11 +34,9 @@ class Controller(Replica):
 
     @property
     def leads(self) -> bool:
-        """Whether it writes."""
         return self.metric("ray_webhook_leader") == 1
 
     def lines(self) -> list[Json]:
-        """What its log says, a line each."""
         return records(self.log)
 
     def start(self) -> None:

@@ -61,7 +61,6 @@ class Credentials:
         return self._write(f"{_file_name(user)}.kubeconfig", json.dumps(content, indent=2).encode())
 
     def _issue(self, common_name: str, organizations: Sequence[str]) -> tuple[Path, Path]:
-        """A leaf certificate, for loopback servers and clients alike, and its key."""
         key = ec.generate_private_key(ec.SECP256R1())
         names = [x509.DNSName("localhost"), x509.IPAddress(ipaddress.IPv4Address("127.0.0.1"))]
         usages = [ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH]

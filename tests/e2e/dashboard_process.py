@@ -52,14 +52,12 @@ class Dashboard(Startable):
         (self._token,) = self._printed()
 
     def stop(self) -> None:
-        """End it."""
         self._program.stop()
 
     def _printed(self) -> list[str]:
         return re.findall(r"/enter\?token=(\S+)\n", self._program.log.read_text())
 
     def get(self, path: str) -> Answer:
-        """Return what a program gets that has the token."""
         connection, answer = self.open(path)
         try:
             return Answer(answer.status, answer.read().decode())
@@ -109,14 +107,12 @@ class OpenPage:
         self._thread.start()
 
     def close(self) -> None:
-        """Close it."""
         if self._connection.sock is not None:
             self._connection.sock.shutdown(socket.SHUT_RDWR)
         self._thread.join()
         self._connection.close()
 
     def clusters(self) -> set[str]:
-        """Return the RayClusters on it, with their namespaces."""
         with self._held() as root:
             return {_name(each) for each in root.every("section", "cluster")}
 
@@ -159,7 +155,6 @@ class OpenPage:
 
 
 def every_problem(cluster_report: Json) -> Objects:
-    """Return all problems of a picture."""
     return [
         *cluster_report.get("problems", ()),
         *(each for one in cluster_report["clusters"] for each in one.get("problems", ())),

@@ -98,7 +98,6 @@ class Deployed:
             return {}
 
     def _run(self, stack: ExitStack, number: int, deployment: Json) -> None:
-        """Starts one replica, with its pod and its endpoint."""
         port, admin = free_port(), free_port()
         address = own_address()
         command = [
@@ -140,7 +139,6 @@ class Deployed:
         self._plane.api.create(ENDPOINTS, body, NAMESPACE)
 
     def _environment(self, deployment: Json) -> dict[str, str]:
-        """What kubelet would give the container, from what is stored."""
         maps = self._plane.api.list(CONFIG_MAPS, NAMESPACE)
         stored = [{**deployment, "kind": "Deployment"}]
         stored += [{**each, "kind": "ConfigMap"} for each in maps]

@@ -45,12 +45,10 @@ class InMemory(Fleet):
 def leases(
     plane: ControlPlane, lag: float = LAG, settings: Mapping[str, str] | None = None
 ) -> Fleet:
-    """Two processes."""
     return Fleet(plane, 2, lag, settings)
 
 
 def in_memory(plane: ControlPlane) -> Fleet:
-    """One process."""
     return InMemory(plane, 1, LAG)
 
 
@@ -64,7 +62,6 @@ class Run(NamedTuple):
 
 
 def load(fleet: Fleet, pods: int, work: Callable[[], object]) -> Run:
-    """Return what it takes to make some pods."""
     idle, before, started = fleet.idle_cpu(), fleet.cpu, monotonic()
     work()
     seconds = monotonic() - started
@@ -136,7 +133,6 @@ def has_identity(pod: Json, number: int) -> Json:
 
 
 def create(plane: ControlPlane, namespace: str, pods: Sequence[Json]) -> None:
-    """Create pods, one after the other."""
     for pod in pods:
         plane.api.create(PODS, pod, namespace)
 
@@ -244,7 +240,6 @@ class Asking:
 
 
 def rolling(plane: ControlPlane, _rounds: int) -> None:
-    """Refusals of a rolling restart."""
     with leases(plane, settings=DRAIN) as fleet, Asking(plane, "rolling") as asking:
         for number in (0, 1) * 3:
             fleet.restart(number, at_once=False)
@@ -299,7 +294,6 @@ def orphans(plane: ControlPlane, _rounds: int) -> None:
 
 
 def reviews(fleet: Fleet) -> list[Json]:
-    """Return what the processes logged of pods that they completed."""
     return [each for each in _pod_reviews(fleet) if each["verdict"] == "patched"]
 
 
@@ -332,7 +326,6 @@ PARTS: dict[str, Callable[[ControlPlane, int], None]] = {
 
 
 def main() -> None:
-    """Measure, and print."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("part", nargs="*", choices=[*PARTS, []], default=[*PARTS])
     parser.add_argument("--rounds", type=int, default=10, help="of pairs that take turns")

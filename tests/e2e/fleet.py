@@ -30,7 +30,6 @@ class Fleet(Webhook):
 
     @property
     def ready(self) -> bool:
-        """Whether all are ready."""
         return all(says_ready(admin) for _, admin in self.ports)
 
     @property
@@ -54,7 +53,6 @@ class Fleet(Webhook):
         self._balancer.start()
 
     def stop(self) -> None:
-        """End all."""
         self._balancer.stop()
         for member in self.members:
             self.signal(member, signal.SIGCONT)
@@ -75,11 +73,9 @@ class Fleet(Webhook):
         self.signal(self.members[number], signal.SIGCONT)
 
     def total(self, name: str) -> float:
-        """The sum of a metric over all processes."""
         return sum(metric_of(admin, name) for _, admin in self.ports)
 
     @staticmethod
     def signal(program: Program, what: signal.Signals) -> None:
-        """Send a signal to a process that runs."""
         if program.pid is not None:
             os.kill(program.pid, what)

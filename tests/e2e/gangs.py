@@ -17,7 +17,6 @@ OPTED_OUT = {names.ANNOTATION_SCHEDULING_GROUP: None}
 
 
 def by(granularity: str) -> dict[str, str]:
-    """The annotation that asks for PodGroups of this size."""
     return {names.ANNOTATION_SCHEDULING_GROUP: granularity}
 
 
@@ -43,7 +42,6 @@ def grouped(
 
 
 def scale_group(api: Api, name: str, namespace: str, group: str, replicas: int) -> None:
-    """Set the replicas of one group."""
     groups = api.get(RAY_CLUSTERS, name, namespace)["spec"]["workerGroupSpecs"]
     for each in groups:
         if each["groupName"] == group:
@@ -62,7 +60,6 @@ def pod_groups(api: Api, namespace: str) -> Objects:
 
 
 def workloads(api: Api, namespace: str) -> Objects:
-    """The Workloads of a namespace."""
     return alive(api.list(WORKLOADS, namespace))
 
 
@@ -92,7 +89,6 @@ def unused() -> set[tuple[str, str, str]]:
 
 
 def workload_of(found: Json) -> str | None:
-    """The Workload that a PodGroup is of, in either version."""
     spec = found["spec"]
     template = spec.get("podGroupTemplateRef") or {}
     reference = spec.get("workloadRef") or template.get("workload") or {}
@@ -108,7 +104,6 @@ def discovered() -> set[int]:
 
 
 def min_count(policy: Json) -> int:
-    """How many pods a scheduling policy waits for."""
     if "basic" in policy:
         return 0
     found: int = policy["gang"]["minCount"]
@@ -121,12 +116,10 @@ def uids(objects: Objects) -> dict[str, str]:
 
 
 def group_of(pod: Json) -> str | None:
-    """The PodGroup that a pod names."""
     found: str | None = pod["spec"].get("schedulingGroup", {}).get("podGroupName")
     return found
 
 
 def owner_of(found: Json) -> tuple[str, str]:
-    """Kind and uid of the controller of an object."""
     (owner,) = (each for each in found["metadata"]["ownerReferences"] if each.get("controller"))
     return owner["kind"], owner["uid"]

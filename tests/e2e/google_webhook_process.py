@@ -38,7 +38,6 @@ class GoogleWebhook(StubWebhook):
 
     @property
     def asked(self) -> int:
-        """How many pods it was asked about."""
         return len(self.reviews)
 
     def is_asked(self) -> bool:
@@ -64,7 +63,6 @@ class GoogleWebhook(StubWebhook):
 
 
 def configuration(client: Json, **fields: object) -> Json:
-    """Return its MutatingWebhookConfiguration."""
     selector = {"matchLabels": LABELS}
     name = f"kuberay-tpu-webhook.{NAMESPACE}.svc"
     entry = pod_entry(name, client, objectSelector=selector, **fields)

@@ -12,7 +12,6 @@ from tests.manifests.render import REGISTRY
 def helm(
     plane: ControlPlane, *words: str, program: str = build.HELM
 ) -> subprocess.CompletedProcess[str]:
-    """Run Helm in the namespace of the webhook."""
     command = [str(build.binary(program)), *words, "--namespace", NAMESPACE]
     if words[0] in {"install", "upgrade"}:
         command += ["--set", f"image.registry={REGISTRY}"]

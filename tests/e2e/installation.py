@@ -234,7 +234,6 @@ def asked(right: Right) -> tuple[str, str]:
 
 
 def bundles(plane: ControlPlane) -> set[str]:
-    """Return the different bundles of both configurations."""
     return {
         webhook["clientConfig"].get("caBundle", "")
         for resource in (MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS)

@@ -34,7 +34,6 @@ class Kubelet:
         self._thread.join()
 
     def fail(self, pod: Json) -> None:
-        """Say that a pod has Failed."""
         self._say(pod, {"phase": "Failed"})
 
     def restart(self, pod: Json) -> None:

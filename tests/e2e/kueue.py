@@ -95,7 +95,6 @@ class Kueue(Peer):
         }
 
     def _reached(self, found: Json) -> Json:
-        """A registration with URLs in place of the Service."""
         if found["kind"] == "CustomResourceDefinition":
             conversion = found["spec"].get("conversion", {}).get("webhook")
             callers = [conversion] if conversion else []
@@ -111,7 +110,6 @@ class Kueue(Peer):
         return found
 
     def _served(self) -> Iterator[str]:
-        """The paths of its own resources."""
         for found in self._objects:
             if found["kind"] == "CustomResourceDefinition":
                 yield Resource(VERSION, found["spec"]["names"]["plural"]).path(None)

@@ -35,7 +35,6 @@ class Sample(NamedTuple):
 
 
 def large(processes: int, say: Callable[[str], None]) -> None:
-    """Measure with some processes, on a control plane of their own, and print."""
     with ControlPlane(fsync=True) as plane, Fleet(plane, processes, 1.0) as fleet:
         namespace = plane.namespace("large")
         clusters = [slices(f"large-{number}", REPLICAS) for number in range(CLUSTERS)]
@@ -66,7 +65,6 @@ def _until_whole(plane: ControlPlane, namespace: str) -> None:
 
 
 def _lose(plane: ControlPlane, namespace: str) -> None:
-    """Delete some workers of each RayCluster."""
     found: dict[str, list[Json]] = {}
     for pod in workers(plane.api, namespace):
         found.setdefault(pod["metadata"]["labels"]["ray.io/cluster"], []).append(pod)
@@ -82,7 +80,6 @@ def _sample(plane: ControlPlane, fleet: Fleet, idle: float) -> Sample:
 
 
 def _say(say: Callable[[str], None], name: str, before: Sample, after: Sample, pods: int) -> None:
-    """Print what became of some pods between two moments."""
     took, cpu = after.at - before.at, (after.cpu - before.cpu) / pods * 1e3
     waited = _reviews(after.metrics).since(_reviews(before.metrics))
     writes = (_writes(after.metrics) - _writes(before.metrics)) / pods

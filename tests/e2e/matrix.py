@@ -102,7 +102,6 @@ def taken(pair: Pair, reports: Sequence[Path]) -> Outcomes:
 
 
 def is_current(pair: Pair) -> bool:
-    """Whether the stories ran on this pair with the present code."""
     found = Outcomes.load(pair)
     return found is not None and not found.problem and found.state == state()
 

@@ -9,7 +9,6 @@ Buckets = dict[float, float]
 
 
 def samples(exposition: str, name: str) -> Iterator[tuple[dict[str, str], float]]:
-    """Yield labels and value of each series of a metric that has labels."""
     for line in exposition.splitlines():
         if line.startswith(f"{name}{{"):
             labels = dict(re.findall(r'(\w+)="([^"]*)"', line))
@@ -24,7 +23,6 @@ class Histogram:
 
     @classmethod
     def read(cls, exposition: str, family: str, **labels: str) -> Self:
-        """The sum of all series of a histogram that have these labels."""
         buckets: Buckets = {}
         for found, count in samples(exposition, f"{family}_bucket"):
             if labels.items() <= found.items():
@@ -33,7 +31,6 @@ class Histogram:
         return cls(buckets)
 
     def since(self, earlier: Self) -> Self:
-        """What came after an earlier reading."""
         return type(self)(
             {
                 bound: count - earlier._buckets.get(bound, 0)
@@ -43,7 +40,6 @@ class Histogram:
 
     @property
     def count(self) -> int:
-        """How many were measured."""
         return int(max(self._buckets.values(), default=0))
 
     def quantile(self, share: float) -> float:

@@ -23,7 +23,6 @@ class Outcome:
     reasons: list[str] = field(default_factory=list)
 
     def count(self, case: ET.Element) -> None:
-        """Takes in one case of pytest's report."""
         broken = [*case.findall("failure"), *case.findall("error")]
         skipped = case.findall("skipped")
         self.failed += bool(broken)
@@ -68,12 +67,10 @@ class Outcomes:
         unfinished.rename(path)
 
     def total(self, what: str) -> int:
-        """How many cases `passed`, `failed` or did `not_run`."""
         return sum(getattr(each, what) for each in self.stories.values())
 
 
 def read(report: str) -> dict[str, Outcome]:
-    """The outcome of each story in a JUnit report of pytest."""
     found: dict[str, Outcome] = {}
     for case in _cases(report):
         name = f"{case.get('classname', '')}.{case.get('name', '').partition('[')[0]}"

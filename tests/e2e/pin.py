@@ -22,7 +22,6 @@ STAGING: Final = re.compile(
 
 
 def main() -> int:
-    """Pins what the command line names."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("module", choices=MODULES)
     parser.add_argument("version", help="such as 1.36.3")
@@ -64,7 +63,6 @@ def replacements(text: str, version: str) -> str:
 
 
 def _downloaded(folder: Path, module: str) -> str:
-    """The path of the go.mod of a module."""
     found: str = json.loads(_go(folder, "mod", "download", "-json", module))["GoMod"]
     return found
 

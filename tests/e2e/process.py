@@ -58,7 +58,6 @@ class Program(Startable):
 
     @property
     def pid(self) -> int | None:
-        """The process id while it runs."""
         return self._process.pid if self._process and self._process.poll() is None else None
 
     def start(self) -> None:
@@ -109,7 +108,6 @@ class Program(Startable):
             sleep(0.05)
 
     def tail(self, lines: int = 30) -> str:
-        """The last lines of the log."""
         text = self.log.read_text(errors="replace") if self.log.exists() else ""
         return f"--- {self.log} ---\n" + "\n".join(
             line[:400] for line in text.splitlines()[-lines:]
@@ -137,7 +135,6 @@ class Peer(Startable):
         self._program.stop()
 
     def tail(self, lines: int = 30) -> str:
-        """The end of its log."""
         return self._program.tail(lines)
 
 
@@ -166,7 +163,6 @@ def records(log: Path) -> list[dict[str, Any]]:
 
 
 def accepts_connections(port: int) -> bool:
-    """Whether something listens on the loopback port."""
     try:
         with socket.create_connection(("127.0.0.1", port), timeout=1):
             return True
@@ -189,7 +185,6 @@ def metric_of(port: int, name: str) -> float:
 
 
 def says_ready(port: int, host: str = "127.0.0.1") -> bool:
-    """Whether a program says so at `/readyz` of its port for probes."""
     try:
         return bool(get(port, "/readyz", 5, host))
     except NO_ANSWER:
@@ -205,21 +200,17 @@ class Replica(Peer):
 
     @property
     def log(self) -> Path:
-        """What it wrote, from all its starts."""
         return self._program.log
 
     @property
     def admin_address(self) -> str:
-        """Where its probes and metrics are."""
         return f"127.0.0.1:{self._admin_port}"
 
     @property
     def ready(self) -> bool:
-        """Whether its probe says that it is in step with the cluster."""
         return says_ready(self._admin_port)
 
     def kill(self) -> None:
-        """End it with SIGKILL."""
         self._program.kill()
 
     def metric(self, name: str) -> float:

@@ -23,13 +23,11 @@ Identities = list[tuple[int, int]]
 
 
 def example(stem: str) -> Json:
-    """The RayCluster of an example."""
     found: Json = yaml.safe_load((EXAMPLES / f"{stem}.yaml").read_text())
     return found
 
 
 def slices(name: str, replicas: int, most: int = 50) -> Json:
-    """A RayCluster with one group of TPU slices that have four hosts each."""
     cluster = example("tpu-three-replicas")
     cluster["metadata"]["name"] = name
     cluster["spec"]["workerGroupSpecs"][0] |= {
@@ -105,19 +103,16 @@ def _exactly(count: int, pods: Objects) -> Objects:
 
 
 def identities(pods: Objects) -> Identities:
-    """Replica and host of every pod, in order."""
     return sorted(
         (held.replica, held.host) for pod in pods if (held := identity_of(pod)) is not None
     )
 
 
 def whole(*replicas: int) -> Identities:
-    """The identities of whole replicas of `slices`."""
     return [(replica, host) for replica in replicas for host in range(HOSTS)]
 
 
 def with_identity(pods: Objects, replica: int, host: int) -> Json:
-    """The pod with an identity."""
     (found,) = (
         pod
         for pod in pods
@@ -127,14 +122,12 @@ def with_identity(pods: Objects, replica: int, host: int) -> Json:
 
 
 def of_replica(pods: Objects, replica: int) -> Objects:
-    """The pods of a replica, by host."""
     return [
         with_identity(pods, *identity) for identity in identities(pods) if identity[0] == replica
     ]
 
 
 def replica_names(pods: Objects) -> set[str]:
-    """The names of the replicas of these pods."""
     return {held.name for pod in pods if (held := identity_of(pod)) is not None}
 
 

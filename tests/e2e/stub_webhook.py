@@ -51,7 +51,6 @@ class StubWebhook:
         self._stack.close()
 
     def client_config(self, path: str) -> Json:
-        """Return the `clientConfig` of an entry that calls it at a path."""
         return {"url": f"https://127.0.0.1:{self._port}/{path}", "caBundle": self._bundle}
 
     def _answer(self, path: str, review: Json) -> Json:
@@ -90,7 +89,6 @@ def registered(plane: ControlPlane, name: str, entries: Sequence[Json]) -> Itera
 
 
 def certificate(path: Path, address: str, ends: dt.timedelta) -> bytes:
-    """Write a certificate of its own authority with its key, and return it."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, path.stem)])
     now = dt.datetime.now(dt.UTC)

@@ -22,13 +22,11 @@ RULES = "clusters.admission.ray.io/rules"
 
 @pytest.fixture(scope="module")
 def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The audit log."""
     return tmp_path_factory.mktemp("audit") / "audit.log"
 
 
 @pytest.fixture(scope="module")
 def plane(log: Path) -> Iterator[ControlPlane]:
-    """A control plane that writes down what is created."""
     policy = log.with_name("policy.json")
     rule = {"level": "Metadata", "verbs": ["create"], "omitStages": ["RequestReceived"]}
     policy.write_text(
@@ -44,7 +42,6 @@ def plane(log: Path) -> Iterator[ControlPlane]:
 
 
 def annotations(log: Path, namespace: str, resource: str) -> list[Json]:
-    """What was noted beside each creation, in order."""
     entries = [json.loads(line) for line in lines(log)]
     about = [(entry, entry.get("objectRef") or {}) for entry in entries]
     return [

@@ -43,7 +43,6 @@ class Calls:
 
     @contextmanager
     def going_on(self) -> Iterator[None]:
-        """Ask in the meantime."""
         self._thread.start()
         try:
             yield
@@ -52,7 +51,6 @@ class Calls:
             self._thread.join()
 
     def some_more(self) -> None:
-        """Wait for answers to calls that begin from now on."""
         wanted = self.answered + len(self.lost) + 5
         until(lambda: self.answered + len(self.lost) >= wanted, "calls go on")
 
@@ -157,18 +155,15 @@ def served(address: tuple[str, int], bundle: str) -> x509.Certificate:
 
 
 def secret(plane: ControlPlane, name: str) -> Json:
-    """Return the data of a Secret."""
     data: Json = plane.api.get(SECRETS, name, NAMESPACE)["data"]
     return data
 
 
 def has_secret(plane: ControlPlane, name: str) -> bool:
-    """Return whether a Secret is there."""
     return name in {each["metadata"]["name"] for each in plane.api.list(SECRETS, NAMESPACE)}
 
 
 def key_of(authority: str) -> bytes:
-    """Return the public key of an authority."""
     key = x509.load_pem_x509_certificate(base64.b64decode(authority)).public_key()
     return key.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
 
@@ -185,7 +180,6 @@ def is_trusted(plane: ControlPlane) -> bool:
 
 
 def authority_of(plane: ControlPlane) -> str:
-    """Return the authority that signed the certificate of the webhook."""
     return str(secret(plane, CERTIFICATE)["ca.crt"])
 
 

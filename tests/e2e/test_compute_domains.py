@@ -21,14 +21,12 @@ pytestmark = pytest.mark.e2e
 
 @pytest.fixture(scope="module")
 def plane() -> Iterator[ControlPlane]:
-    """A control plane of its own, with NVIDIA's CRD."""
     with ControlPlane() as running:
         yield running
 
 
 @pytest.fixture(scope="module", autouse=True)
 def driver(plane: ControlPlane) -> Iterator[Driver]:
-    """NVIDIA's part, the webhook with its controller, and KubeRay."""
     with (
         Driver(plane) as running,
         Webhook(plane, [WITH_CONTROLLER, "computeDomains.enabled=true"]),
@@ -38,7 +36,6 @@ def driver(plane: ControlPlane) -> Iterator[Driver]:
 
 
 def a_rack(scope: str, hosts: int = 1, replicas: int = 2) -> Json:
-    """A RayCluster with two groups of GPU pods, that asks for ComputeDomains."""
     cluster = example("gpu-2x8")
     cluster["metadata"] = {"name": "rack", "annotations": {names.ANNOTATION_COMPUTE_DOMAIN: scope}}
     (pattern,) = cluster["spec"]["workerGroupSpecs"]

@@ -89,5 +89,4 @@ def is_ignored(problems: Callable[[], Problems]) -> bool:
 
 
 def names(cluster_report: Json) -> set[str]:
-    """The names of the RayClusters of a report."""
     return {each["name"] for each in cluster_report["clusters"]}

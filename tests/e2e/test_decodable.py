@@ -34,7 +34,6 @@ def policy(control_plane: ControlPlane) -> Iterator[None]:
 
 
 def probed(name: str, port: object) -> Json:
-    """A RayCluster whose workers have a probe of this port."""
     cluster = slices(name, 1)
     (container,) = first_group(cluster)["template"]["spec"]["containers"]
     container["readinessProbe"] = {"httpGet": {"path": "/", "port": port}}
@@ -49,7 +48,6 @@ def first_group(cluster: Json) -> Json:
 
 
 def created(plane: ControlPlane, cluster: Json, namespace: str) -> bool:
-    """Create a RayCluster, and tell whether the policy let it be."""
     try:
         plane.api.create(RAY_CLUSTERS, cluster, namespace)
     except ApiError as error:
@@ -68,14 +66,12 @@ def refused(plane: ControlPlane, cluster: Json, namespace: str) -> bool:
 
 
 def broken_container(**fields: Any) -> Json:  # noqa: ANN401 - fields of a container
-    """A RayCluster whose workers have these fields in their container."""
     cluster = slices("broken", 1)
     first_group(cluster)["template"]["spec"]["containers"][0] |= fields
     return cluster
 
 
 def broken_head_service() -> Json:
-    """A RayCluster with a port of the head's service that is too large."""
     cluster = slices("broken", 1)
     ports = [{"name": "a", "port": 1, "targetPort": HUGE}]
     cluster["spec"]["headGroupSpec"]["headService"] = {"spec": {"ports": ports}}
@@ -83,14 +79,12 @@ def broken_head_service() -> Json:
 
 
 def broken_pod(**fields: Any) -> Json:  # noqa: ANN401 - fields of a pod
-    """A RayCluster whose workers have these fields."""
     cluster = slices("broken", 1)
     first_group(cluster)["template"]["spec"] |= fields
     return cluster
 
 
 def broken_cluster(**fields: Any) -> Json:  # noqa: ANN401 - fields of a spec
-    """A RayCluster that has these fields."""
     cluster = slices("broken", 1)
     cluster["spec"] |= fields
     return cluster

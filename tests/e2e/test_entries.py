@@ -110,7 +110,6 @@ def pod_entries() -> list[Object]:
 
 
 def create(plane: ControlPlane, pod: Json, namespace: str) -> str:
-    """Create a pod in a dry run, and return why it is refused."""
     try:
         plane.api.create(PODS, pod, namespace, dryRun="All")
     except ApiError as error:
@@ -194,7 +193,6 @@ def called_later(plane: ControlPlane, stub: StubWebhook, namespace: str) -> Iter
 
 
 def pods_of(plane: ControlPlane, namespace: str, cluster: Json, *, indexed: bool) -> list[Json]:
-    """Create a RayCluster, and return the pods that KubeRay would create."""
     stored = plane.api.create(RAY_CLUSTERS, cluster, namespace)
     return list(expand(stored, as_cluster(Manifest("stored", stored)), indexed=indexed))
 
@@ -215,7 +213,6 @@ def test_a_pod_is_reviewed_once_and_once_more_after_a_later_webhook_has_changed_
     with installation(control_plane) as webhook, StubWebhook(tmp_path, sidecar) as stub:
 
         def create_all(namespace: str) -> int:
-            """Create all pods of two RayClusters, and return their number."""
             pods = [
                 pod
                 for cluster in (cpu_cluster(), example("tpu-three-replicas"))
@@ -237,7 +234,6 @@ def test_a_pod_is_reviewed_once_and_once_more_after_a_later_webhook_has_changed_
 
 
 def tpus(pod: Json) -> list[Json]:
-    """Return a patch that gives a worker TPUs."""
     if pod["metadata"].get("labels", {}).get(names.LABEL_NODE_TYPE) != "worker":
         return []
     path = "/spec/containers/0/resources/limits/google.com~1tpu"

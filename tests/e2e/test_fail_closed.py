@@ -43,7 +43,6 @@ CLOSED = {"pods.admission.ray.io", "shards.admission.ray.io"}
 
 @pytest.fixture
 def plane() -> Iterator[ControlPlane]:
-    """A control plane of its own, which reaches Services."""
     with ControlPlane(api_server_flags=[ROUTING]) as found:
         yield found
 
@@ -57,13 +56,11 @@ def program(request: pytest.FixtureRequest) -> str:
 
 
 def run(plane: ControlPlane, *words: str, program: str = build.HELM) -> None:
-    """Run Helm, which has to succeed."""
     done = helm(plane, *words, program=program)
     assert done.returncode == 0, done.stderr
 
 
 def closed(plane: ControlPlane) -> set[str]:
-    """Return the entries that fail closed."""
     return {
         entry["name"]
         for kind in (MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS)
@@ -92,13 +89,11 @@ def refused(plane: ControlPlane, namespace: str, labels: Mapping[str, str] = WOR
 
 
 def label(plane: ControlPlane, namespace: str, start: str) -> None:
-    """Label a namespace by the command of a page that begins so."""
     done = plane.kubectl(*kubectl_words(start, NAMESPACE=namespace, TEAM=namespace))
     assert done.returncode == 0, done.stderr
 
 
 def exists(plane: ControlPlane, kind: Resource, namespace: str | None = None) -> bool:
-    """Return whether the object of the installation of this kind exists."""
     return plane.api.ok(kind.path(namespace, "ray-webhook"))
 
 
@@ -121,7 +116,6 @@ def repeated(look: Callable[[], object]) -> Iterator[None]:
 
 
 def image(plane: ControlPlane) -> str:
-    """Return the image of the process that answers reviews."""
     deployment = plane.api.get(DEPLOYMENTS, "ray-webhook", NAMESPACE)
     return str(deployment["spec"]["template"]["spec"]["containers"][0]["image"])
 

@@ -36,7 +36,6 @@ NONE: Answer = (0, {}, b"")
 
 
 def refusal(text: str) -> Answer:
-    """Return the answer to a review that cannot be decided."""
     return 503, {"Content_Type": "application/json"}, status_of(text)
 
 
@@ -139,6 +138,5 @@ def answering(
 
 
 def pod() -> dict[str, Any]:
-    """Return a pod whose creation is asked about."""
     spec = {"containers": [{"name": "c", "image": "c"}]}
     return {"metadata": {"generateName": "p-", "labels": {NAME: "true"}}, "spec": spec}

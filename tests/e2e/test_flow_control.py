@@ -47,7 +47,6 @@ def create_all(api: Api, cluster: Json, namespace: str) -> list[str]:
 
 
 def dispatched(plane: ControlPlane) -> Counter[str]:
-    """How many requests were let through, by FlowSchema."""
     found: Counter[str] = Counter()
     exposition = plane.api.request("GET", "/metrics").body["message"]
     for labels, count in samples(exposition, "apiserver_flowcontrol_dispatched_requests_total"):

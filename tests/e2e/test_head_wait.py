@@ -50,7 +50,6 @@ def test_a_quota_without_room_admits_the_pods_of_kuberay(
 
 
 def of_equal_pods(name: str) -> Json:
-    """A RayCluster with a head and two workers, which request `POD`."""
     cluster = grouped(name, {"workers": (2, 1)}, {})
     spec = cluster["spec"]
     for group in (spec["headGroupSpec"], *spec["workerGroupSpecs"]):

@@ -98,7 +98,6 @@ class HelmTest:
 
 @pytest.fixture
 def plane() -> Iterator[ControlPlane]:
-    """A control plane of its own, which reaches Services."""
     with ControlPlane(api_server_flags=[ROUTING]) as found:
         yield found
 

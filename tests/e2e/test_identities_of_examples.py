@@ -36,7 +36,6 @@ class Stored(NamedTuple):
     pods: Objects
 
     def of(self, cluster: Json) -> Objects:
-        """The workers of one RayCluster."""
         return [
             pod
             for pod in self.pods
@@ -153,14 +152,12 @@ def test_the_hosts_of_a_replica_keep_together_and_apart_from_others(
 
 
 def identity(pod: Json) -> Held:
-    """The identity of a pod that has one."""
     held = identity_of(pod)
     assert held is not None, pod["metadata"]["name"]
     return held
 
 
 def mutate(cluster: Json, stored: Stored, folder: Path) -> Objects:
-    """The workers that the command line shows for a RayCluster."""
     path = folder / "cluster.yaml"
     path.write_text(
         yaml.safe_dump(
@@ -218,7 +215,6 @@ def cluster_config(pod: Json) -> Json:
 
 
 def differences(found: Json, shown: Json) -> list[tuple[str, object, object]]:
-    """The facts that differ, containers one by one."""
     left, right = (
         {**cluster_config, **cluster_config["env"], "env": list(cluster_config["env"])}
         for cluster_config in (found, shown)

@@ -101,7 +101,6 @@ def test_an_upgrade_leaves_certificate_and_bundles(control_plane: ControlPlane, 
 
 
 def install(plane: ControlPlane, way: str, objects: list[Object], *values: str) -> None:
-    """Install or upgrade."""
     if way == "helm":
         done = helm(plane, "upgrade", "--install", "ray-webhook", str(CHART), *values)
         assert "rollout status deployment/ray-webhook" in done.stdout, done.stderr
@@ -113,7 +112,6 @@ def install(plane: ControlPlane, way: str, objects: list[Object], *values: str) 
 
 
 def stored(plane: ControlPlane) -> dict[str, str]:
-    """Return the data of the Secret."""
     data: dict[str, str] = plane.api.get(SECRETS, "ray-webhook-tls", NAMESPACE)["data"]
     return data
 
@@ -166,12 +164,10 @@ def test_installed_as_argo_cd_does_the_service_is_ready_before_its_configuration
 
 
 def is_ready(admin: str) -> bool:
-    """Return whether the service is ready."""
     return httpx.get(f"{admin}/readyz", timeout=30).is_success
 
 
 def trusted(plane: ControlPlane) -> bool:
-    """Return whether both configurations have the authority of the Secret."""
     return bundles(plane) == {stored(plane)["ca.crt"]}
 
 
@@ -257,7 +253,6 @@ def test_an_installation_whose_image_never_runs_refuses_only_workers_that_need_i
 
 
 def refuses(plane: ControlPlane, namespace: str, labels: dict[str, str]) -> bool:
-    """Return whether a pod with labels is refused, by a dry run."""
     meta = {"name": "probe", "labels": labels}
     body = {"metadata": meta, "spec": {"containers": [{"name": "ray", "image": "ray"}]}}
     try:

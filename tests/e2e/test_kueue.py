@@ -62,7 +62,6 @@ class Setup:
 
     @property
     def api(self) -> Api:
-        """The API."""
         return self.plane.api
 
     def gated(self, cluster: Json) -> Objects:
@@ -77,12 +76,10 @@ class Setup:
         return wait_for_workers(self.api, NAMESPACE, 2 * HOSTS, name)
 
     def let_go(self, name: str) -> bool:
-        """Whether Kueue lets a RayCluster run."""
         found: bool = self.api.get(RAY_CLUSTERS, name, NAMESPACE)["spec"]["suspend"]
         return not found
 
     def bound(self) -> int:
-        """How many workers have a Node."""
         return len(bound(workers(self.api, NAMESPACE)))
 
     def whole_again(self) -> bool:
@@ -94,7 +91,6 @@ class Setup:
         return self.bound() == 2 * HOSTS
 
     def domains(self) -> dict[tuple[str, int], set[str]]:
-        """The domains in which the hosts of each replica run, by group and index."""
         found: dict[tuple[str, int], set[str]] = {}
         for pod in workers(self.api, NAMESPACE):
             held = identity_of(pod)
@@ -104,7 +100,6 @@ class Setup:
         return found
 
     def clear(self) -> None:
-        """Takes away all that was queued, and what Kueue keeps for it."""
         self.operator.stop()
         for resource in (RAY_JOBS, RAY_SERVICES):
             self.api.delete_all(resource, NAMESPACE)
@@ -136,7 +131,6 @@ def queued_plane() -> Iterator[tuple[ControlPlane, Webhook, Kueue]]:
 
 
 def is_taken(plane: ControlPlane, objects: Sequence[Json]) -> bool:
-    """Whether the API server, and all that it asks, would take objects."""
     flags = ("--server-side", "--dry-run=server", "-f", "-")
     return plane.kubectl("apply", *flags, stdin=yaml.safe_dump_all(objects)).returncode == 0
 
@@ -145,7 +139,6 @@ def is_taken(plane: ControlPlane, objects: Sequence[Json]) -> bool:
 def setup(
     request: pytest.FixtureRequest, queued_plane: tuple[ControlPlane, Webhook, Kueue]
 ) -> Iterator[Setup]:
-    """The setup of one story, with KubeRay's own indexing on or off."""
     plane, webhook, kueue = queued_plane
     operator = Operator(plane, multi_host_indexing=request.param == "gate on")
     found = Setup(plane, webhook, kueue, operator)
@@ -157,7 +150,6 @@ both_gates = pytest.mark.parametrize("setup", ["gate off", "gate on"], indirect=
 
 
 def queue() -> Sequence[Json]:
-    """A queue whose quota is no bound, on Nodes with a topology."""
     quota = {"cpu": "1k", "memory": "10Ti", names.RESOURCE_TPU: "1k"}
     resources = [{"name": name, "nominalQuota": amount} for name, amount in quota.items()]
     flavor = {"name": QUEUE, "resources": resources}
@@ -209,7 +201,6 @@ def slices(name: str, *replicas: int, **annotations: str) -> Json:
 
 
 def asking(cluster: Json) -> Json:
-    """The same RayCluster, whose templates ask Kueue for slices."""
     for group in cluster["spec"]["workerGroupSpecs"]:
         group["template"] = {
             **group["template"],
@@ -225,12 +216,10 @@ def asking(cluster: Json) -> Json:
 
 
 def names_of(pods: Objects) -> set[str]:
-    """The names of pods."""
     return {pod["metadata"]["name"] for pod in pods}
 
 
 def gates(pod: Json) -> list[str]:
-    """The names of the scheduling gates of a pod."""
     return [gate["name"] for gate in pod["spec"].get("schedulingGates", ())]
 
 
@@ -372,7 +361,6 @@ def test_what_kueue_writes_when_it_admits_a_job_or_service_is_no_news(
 
 
 def ungated(api: Api, resource: Resource, key: str) -> list[str]:
-    """The groups of a RayJob or RayService whose templates lack Kueue's gate."""
     groups = api.get(resource, "whole", NAMESPACE)["spec"][key]["workerGroupSpecs"]
     return [
         group["groupName"]

@@ -34,7 +34,6 @@ def ironwood(replicas: int) -> Json:
 
 
 def place(pod: Json) -> tuple[str, int, int]:
-    """The RayCluster, replica and host that a pod was told, anyone who told it."""
     labels = pod["metadata"]["labels"]
     _, replica, host = pod["spec"]["hostname"].rsplit("-", 2)
     assert google_webhook.host_of(pod) == int(host)
@@ -45,12 +44,10 @@ def place(pod: Json) -> tuple[str, int, int]:
 
 
 def places(pods: Objects) -> Counter[tuple[str, int, int]]:
-    """How many pods are in each place."""
     return Counter(map(place, pods))
 
 
 def whole(**replicas: int) -> Counter[tuple[str, int, int]]:
-    """One pod in each place of so many replicas of each RayCluster."""
     return Counter(
         (name, replica, host)
         for name, count in replicas.items()
@@ -89,7 +86,6 @@ def test_a_cluster_goes_over_without_a_torn_replica(
     api, namespace = control_plane.api, control_plane.namespace(NAMESPACE)
 
     def replaced(cluster: str, replica: int, host: int) -> Json:
-        """The pod that comes in place of one that is deleted."""
         there = workers(api, namespace)
         known = {pod["metadata"]["uid"] for pod in there}
         (gone,) = (pod for pod in there if place(pod) == (cluster, replica, host))

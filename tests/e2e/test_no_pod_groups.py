@@ -21,7 +21,6 @@ pytestmark = pytest.mark.e2e
 
 @pytest.fixture(scope="module")
 def in_vain(control_plane: ControlPlane) -> Iterator[Webhook]:
-    """The webhook with the component that lets it keep PodGroups."""
     with Webhook(control_plane, COMPONENTS) as running:
         yield running
 
@@ -71,6 +70,5 @@ def test_a_cluster_that_asks_for_groups_comes_up_and_scales_without(
 
 
 def written(webhook: Webhook) -> list[Json]:
-    """What the webhook says beside its reviews."""
     found = [json.loads(line) for line in lines(webhook.log) if line.startswith("{")]
     return [line for line in found if "verdict" not in line]

@@ -23,7 +23,6 @@ from tests.e2e.versions import (
 
 @pytest.fixture
 def choose(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> "Choose":
-    """Chooses a pair, with an empty cache."""
     monkeypatch.setenv(build.CACHE_VARIABLE, str(tmp_path))
     monkeypatch.delenv(build.ASSETS_VARIABLE, raising=False)
     monkeypatch.delenv(SOURCE_VARIABLE, raising=False)
@@ -37,7 +36,6 @@ class Choose:
         self._monkeypatch = monkeypatch
 
     def __call__(self, pair: Pair) -> None:
-        """Puts this one there."""
         self._monkeypatch.setenv(KUBERAY_VARIABLE, pair.kuberay)
         self._monkeypatch.setenv(KUBERNETES_VARIABLE, pair.kubernetes)
 

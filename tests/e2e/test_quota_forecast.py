@@ -78,7 +78,6 @@ def _refusal(api: Api, cluster: Json, namespace: str) -> str:
 
 
 def _resources(refusal: str) -> list[str]:
-    """Return the names of the resources in the message of a refusal."""
     return [
         entry.partition("=")[0]
         for pattern in REFUSALS

@@ -35,7 +35,6 @@ def old(control_plane: ControlPlane) -> Iterator[str]:
 
 @pytest.fixture(scope="module", autouse=True)
 def registered(old: str, webhook: Webhook) -> None:
-    """The webhook, which comes after the old object."""
     assert old
     assert webhook.ready
 

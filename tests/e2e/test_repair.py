@@ -54,7 +54,6 @@ RECORDS = CONTROLLER
 
 @pytest.fixture(scope="module")
 def repair(control_plane: ControlPlane) -> Iterator[Webhook]:
-    """The webhook, and beside it the controller, which repairs."""
     with (
         applied(control_plane, kustomize("manifests/policies/tenants")),
         Webhook(control_plane, [WITH_CONTROLLER, COMPONENT]) as running,
@@ -64,14 +63,12 @@ def repair(control_plane: ControlPlane) -> Iterator[Webhook]:
 
 @pytest.fixture(params=[False, True], ids=["our identities", "identities of KubeRay"])
 def indexing(request: pytest.FixtureRequest) -> bool:
-    """Whether KubeRay indexes hosts, and takes the replica of a lost one itself."""
     if request.param:
         needs.MULTI_HOST_INDEXING.ask()
     return bool(request.param)
 
 
 def asking(name: str, replicas: int, **annotations: str) -> Json:
-    """A RayCluster of slices that asks for repair."""
     cluster = slices(name, replicas)
     asked = annotations or {names.ANNOTATION_REPAIR: "true"}
     cluster["metadata"]["annotations"] = asked
@@ -102,7 +99,6 @@ def is_whole(api: Api, namespace: str, pods: Objects) -> bool:
 
 
 def host_id(uid: str) -> str:
-    """How a record has the host of a uid."""
     return RepairHost("", uid, "", HostIdentity(0, 0, "")).id
 
 
@@ -118,12 +114,10 @@ def record(api: Api, namespace: str) -> Record:
 
 
 def uids(pods: Objects) -> set[str]:
-    """The uids of pods."""
     return {pod["metadata"]["uid"] for pod in pods}
 
 
 def name_of(pod: Json) -> str:
-    """The name of a pod."""
     found: str = pod["metadata"]["name"]
     return found
 
@@ -159,13 +153,11 @@ def replicas_of(api: Api, name: str, namespace: str) -> int:
 
 
 def deleted(repair: Webhook, namespace: str) -> list[Json]:
-    """What the controller's log says of deletions in a namespace."""
     text = f"deleted pod {namespace}/"
     return [line for line in repair.controller.lines() if text in str(line.get("message", ""))]
 
 
 def waiting(repair: Webhook, why: str) -> float:
-    """How many broken replicas wait for a reason."""
     return repair.controller.sample("ray_webhook_repair_waiting_replicas", {"why": why})
 
 
@@ -283,7 +275,6 @@ def collect(api: Api, pod: Json, namespace: str) -> None:
 
 
 def disrupt(api: Api, pod: Json, namespace: str, reason: str, **status: str) -> None:
-    """Say why a pod is about to be deleted."""
     condition = {
         "type": "DisruptionTarget",
         "status": "True",
@@ -359,7 +350,6 @@ def begin(api: Api, namespace: str, pods: Objects) -> None:
 
 
 def label(api: Api, namespace: str, pod: Json) -> None:
-    """Write the label of a pod that is about to be deleted."""
     text = mark(LOST, pod["metadata"]["uid"])
     marking = {"metadata": {"labels": {names.LABEL_MARKED_FOR_DELETION: text}}}
     api.patch(PODS, name_of(pod), marking, namespace)

@@ -20,7 +20,6 @@ GROUP, INDEX = names.ANNOTATION_SHARD_GROUP, names.ANNOTATION_SHARD_INDEX
 
 @pytest.fixture(autouse=True)
 def registered(webhook: Webhook) -> None:
-    """The webhook."""
     assert webhook.ready
 
 
@@ -39,7 +38,6 @@ def index_of(cluster: Json) -> str | None:
 
 
 def mutations(webhook: Webhook, namespace: str) -> list[Json]:
-    """The reviews of RayClusters of a namespace that ended with a patch."""
     return [
         line
         for line in webhook.admissions("RayCluster")
@@ -191,7 +189,6 @@ def test_without_the_webhook_only_clusters_that_lack_their_index_wait_for_it(
 
 
 def refused(api: Api, cluster: Json, namespace: str) -> str:
-    """The name of the webhook for whose absence a RayCluster is refused."""
     with pytest.raises(ApiError) as refusal:
         api.create(RAY_CLUSTERS, cluster, namespace)
     return str(refusal.value).split('failed calling webhook "')[1].split('"')[0]

@@ -99,16 +99,13 @@ class Setup:
 
     @property
     def api(self) -> Api:
-        """The API."""
         return self.plane.api
 
     def status(self) -> tuple[int, Json]:
-        """The exit status and the picture."""
         code = self.run("status", "-o", "json")
         return code, json.loads(self.capture.readouterr().out)
 
     def run(self, *arguments: str) -> int:
-        """The exit status of a command."""
         self.capture.readouterr()
         where = ("-n", NAMESPACE, "--kubeconfig", str(self.plane.admin_kubeconfig))
         return main([*arguments, *where])
@@ -163,7 +160,6 @@ class Setup:
 def setup(
     control_plane: ControlPlane, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Setup]:
-    """The setup, some time later."""
     clock = time.time
     monkeypatch.setattr(time, "time", lambda: clock() + LATER)
     for pool in POOLS:
@@ -181,37 +177,31 @@ def report(api: Api, pod: str, status: Json) -> None:
 
 
 def of(api: Api, cluster: str, host: int = 3) -> Json:
-    """A worker of a RayCluster, of its first replica."""
     return with_identity(workers(api, NAMESPACE, cluster), 0, host)
 
 
 def name_of(api: Api, cluster: str, host: int = 3) -> str:
-    """The name of a worker."""
     return str(of(api, cluster, host)["metadata"]["name"])
 
 
 def remove(api: Api, cluster: str) -> Json:
-    """Delete a worker, and return it."""
     pod = of(api, cluster)
     api.delete(PODS, pod["metadata"]["name"], NAMESPACE, grace=0)
     return pod
 
 
 def replacement(api: Api, cluster: str) -> Json:
-    """Delete a worker, and return the pod that KubeRay would create in its place."""
     remove(api, cluster)
     return worker_of(api.get(RAY_CLUSTERS, cluster, NAMESPACE))
 
 
 def start(api: Api, pod: Json, pool: str) -> None:
-    """Create a pod that is ready on the Node of a pool."""
     name = api.create(PODS, pod, NAMESPACE)["metadata"]["name"]
     bind(api, name, NAMESPACE, pool)
     report(api, name, {"phase": "Running", "conditions": [READY]})
 
 
 def change(api: Api, cluster: str, **metadata: Json) -> None:
-    """Change the metadata of a worker."""
     api.patch(PODS, name_of(api, cluster), {"metadata": metadata}, NAMESPACE)
 
 
@@ -232,7 +222,6 @@ def text_of(seconds_ago: float = 0) -> str:
 
 
 def lose_host(api: Api) -> None:
-    """One host is gone."""
     remove(api, "lacking")
 
 
@@ -265,7 +254,6 @@ def shrink(api: Api) -> None:
 
 
 def change_hosts(api: Api) -> None:
-    """The group should have replicas of two hosts instead of four."""
     change_group(api, "resized", numOfHosts=2)
 
 
@@ -294,7 +282,6 @@ def misplace(api: Api) -> None:
 
 
 def crowd_out(api: Api) -> None:
-    """A pod finds no node."""
     made = api.create(PODS, replacement(api, "crowded"), NAMESPACE)
     message = "0/2 nodes are available: 2 Insufficient google.com/tpu."
     words = {"reason": "Unschedulable", "message": message}
@@ -303,7 +290,6 @@ def crowd_out(api: Api) -> None:
 
 
 def lose_image(api: Api) -> None:
-    """An image cannot be pulled."""
     message = 'Back-off pulling image "rayproject/ray:nightly"'
     waiting = {"reason": "ImagePullBackOff", "message": message}
     containers = [container(state={"waiting": waiting})]
@@ -328,7 +314,6 @@ def gate(api: Api) -> None:
 
 
 def end_pod(api: Api) -> None:
-    """A pod is evicted, and no one replaces it."""
     words = {"reason": "Evicted", "message": "The node was low on resource: memory."}
     report(api, name_of(api, "evicted"), {"phase": "Failed", "conditions": [UNREADY], **words})
 
@@ -340,7 +325,6 @@ def hang_start(api: Api) -> None:
 
 
 def defer_resize(api: Api) -> None:
-    """A resize in place is put off."""
     words = {"reason": "Deferred", "message": "not enough cpu"}
     pending = {"type": "PodResizePending", "status": "True", **words}
     report(api, name_of(api, "deferred"), {"conditions": [READY, pending]})
@@ -362,22 +346,18 @@ def restart_host(api: Api) -> None:
 
 
 def lose_service(api: Api) -> None:
-    """The headless service is gone."""
     api.delete(SERVICES, "nameless-headless", NAMESPACE)
 
 
 def lose_head(api: Api) -> None:
-    """The head is gone."""
     api.delete_all(PODS, NAMESPACE, "ray.io/cluster=headless,ray.io/node-type=head")
 
 
 def lose_replica(api: Api) -> None:
-    """All hosts of a replica are gone."""
     api.delete_all(PODS, NAMESPACE, "ray.io/cluster=gone,ray.io/node-type=worker")
 
 
 def add_webhook(api: Api) -> None:
-    """GKE's TPU webhook is installed too."""
     client = {"url": "https://127.0.0.1:1/mutate"}
     entries = configuration(client, failurePolicy="Ignore", timeoutSeconds=1)
     api.create(MUTATING_WEBHOOKS, entries)
@@ -666,7 +646,6 @@ def full(name: str) -> Json:
 
 
 def is_refused(api: Api, pod: Json) -> bool:
-    """Whether the API server refuses a pod."""
     try:
         api.create(PODS, pod, NAMESPACE, dryRun="All")
     except ApiError as refusal:

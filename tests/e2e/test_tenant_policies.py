@@ -55,7 +55,6 @@ def may_write(namespace: str) -> list[Object]:
 
 
 def pod(name: str, labels: dict[str, str], annotations: dict[str, str] | None = None) -> Object:
-    """Return a pod."""
     containers = [{"name": "ray", "image": "ray"}]
     return {
         "apiVersion": "v1",

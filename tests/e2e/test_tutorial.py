@@ -75,7 +75,6 @@ class Reader:
         self._after = {"helm install ray-webhook": self._runs_what_is_deployed}
 
     def follow(self, command: str) -> str:
-        """Run a command of the page, and return what it prints."""
         for beginning, stand_in in self._stand_ins.items():
             if command.startswith(beginning):
                 stand_in()
@@ -113,19 +112,16 @@ class Reader:
 
 @pytest.fixture
 def reader() -> Iterator[Reader]:
-    """A reader before an empty cluster."""
     needs.MULTI_HOST_INDEXING.ask()
     with ControlPlane(api_server_flags=[ROUTING]) as plane, ExitStack() as stack:
         yield Reader(plane, stack)
 
 
 def commands(block: str) -> list[str]:
-    """Return the commands of a block, each on one line."""
     return block.replace("\\\n", " ").splitlines()
 
 
 def shown_after(number: int) -> str:
-    """Return the text that the page shows right after a block of commands."""
     kind, text = BLOCKS[number + 1] if number + 1 < len(BLOCKS) else ("", "")
     return text if kind == "text" else ""
 

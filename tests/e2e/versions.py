@@ -30,12 +30,10 @@ class Pair:
 
     @property
     def multi_host_indexing(self) -> bool:
-        """Whether KubeRay has the gate RayMultiHostIndexing."""
         return _minor(self.kuberay) >= 5
 
     @property
     def client_rate(self) -> bool:
-        """Whether the operator has the flags --qps and --burst."""
         return _minor(self.kuberay) >= 5
 
     @property

@@ -98,11 +98,9 @@ class Webhook(Replica):
 
     @property
     def rights(self) -> set[Right]:
-        """What the manifests grant it, all of it in ClusterRoles."""
         return self.rights_of(WEBHOOK)
 
     def rights_of(self, account: str) -> set[Right]:
-        """What the manifests grant a service account."""
         return granted(self.manifests, account)
 
     def admissions(self, kind: str = "Pod") -> list[Json]:
@@ -184,7 +182,6 @@ def admissions_in(log: Path, kind: str) -> list[Json]:
 
 
 def _stray_pod() -> Json:
-    """A worker of no RayCluster."""
     container = {"name": "ray", "image": "ray"}
     return {
         "metadata": {"name": "probe", "labels": {"ray.io/node-type": "worker"}},
@@ -193,7 +190,6 @@ def _stray_pod() -> Json:
 
 
 def _double_group() -> Json:
-    """A RayCluster with two groups of one name."""
     cluster = slices("probe", 1)
     cluster["spec"]["workerGroupSpecs"] *= 2
     return cluster

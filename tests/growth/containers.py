@@ -36,7 +36,6 @@ class Container(NamedTuple):
 
 
 def modules() -> list[ModuleType]:
-    """Return all modules of the program, imported."""
     listed = pkgutil.walk_packages(webhook.__path__, "webhook.")
     return [import_module(each.name) for each in listed if not each.name.endswith("__main__")]
 
@@ -104,7 +103,6 @@ def _size(value: object, depth: int = 4) -> int:
 
 
 def instances(kind: type, *roots: object) -> Iterator[Any]:
-    """Yield the objects of a type that are reachable from roots."""
     seen: set[int] = set()
     pending: deque[object] = deque(roots)
     outside = {id(vars(each)) for each in sys.modules.values() if isinstance(each, ModuleType)}
@@ -122,7 +120,6 @@ def instances(kind: type, *roots: object) -> Iterator[Any]:
 def grown(
     before: dict[int, Container], after: dict[int, Container]
 ) -> Iterable[tuple[Container, Container]]:
-    """Return the containers that have more bytes than before."""
     for key, container in after.items():
         old = before.get(key)
         if old is not None and old.value is container.value and container.size > old.size:

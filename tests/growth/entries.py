@@ -721,7 +721,6 @@ def _expanded(document: Object) -> Call:
 
 
 def cases() -> list[Case]:
-    """Return all cases."""
     return [
         *_reviews_of_ray_objects(),
         *_reviews_of_pods(),

@@ -27,7 +27,6 @@ class Part(Struct):
 
 
 def crd_part(name: str | int, schema: Schema) -> Part:
-    """Return a part of the table of KubeRay's CRDs."""
     part = schema.part(name)
     if part.fields is not None:
         fields = {key: crd_part(below, schema) for key, below in part.fields.items()}
@@ -40,13 +39,11 @@ def crd_part(name: str | int, schema: Schema) -> Part:
 
 
 def kind_part(kind: str) -> Part:
-    """Return the schema of a Ray kind."""
     schema = schema_of(None)
     return crd_part(schema.roots[f"v1/{kind}"], schema)
 
 
 def type_part(kind: Any) -> Part:  # noqa: ANN401 - a type
-    """Return the schema of a type that is decoded."""
     return _info_part(inspect.type_info(kind))
 
 
@@ -74,7 +71,6 @@ def _info_part(info: inspect.Type) -> Part:
 
 
 def repeated(part: Part, path: Path = ()) -> Iterator[Path]:
-    """Yield the paths of all lists and maps."""
     if part.entries is not None:
         yield path
         yield from repeated(part.entries, (*path, ENTRY if part.kind == "list" else ANY))
@@ -83,7 +79,6 @@ def repeated(part: Part, path: Path = ()) -> Iterator[Path]:
 
 
 def sample(part: Part, number: int, depth: int = _DEPTH) -> Any:  # noqa: ANN401 - JSON
-    """Return a value, which differs by its number."""
     if part.kind == "object":
         return {
             key: sample(below, number, depth - 1)

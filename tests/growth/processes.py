@@ -46,7 +46,6 @@ _OF_A_POD = (
 
 
 def process_cases() -> Iterator[ProcessCase]:
-    """Yield all of them."""
     for part in ("Leases", "RayClusters", "namespaces", "spoiled Leases"):
         yield "sweep Leases", part, _sweeping(part), 2000
     for part in ("groups", "replicas"):

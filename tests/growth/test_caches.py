@@ -48,12 +48,10 @@ SETTINGS: Final = Settings(
 
 
 def long(number: int, length: int = _TEXT) -> str:
-    """Return a text that no other number has."""
     return f"{number:08}" * (length // 8)
 
 
 def hostile(part: Part, number: int, depth: int = 4) -> Any:  # noqa: ANN401 - JSON
-    """Return a value of a schema with a long text of its own in each string."""
     value = sample(part, number, depth)
 
     def longer(value: Any) -> Any:  # noqa: ANN401 - JSON
@@ -83,7 +81,6 @@ def ray_object(kind: str, number: int) -> Object:
 
 
 def worker(number: int) -> Object:
-    """Return a worker with long texts, of a RayCluster that exists."""
     pod = a_pod().of("c").worker(f"g{number % 50}").gpu(8).identity(number, 1, f"g-{number:05}")
     pod.env("A", long(number, _TEXT // 4)).annotated("a", long(number, _TEXT // 4)).resource(
         f"{number:08}" * 40, "1"
@@ -96,7 +93,6 @@ def worker(number: int) -> Object:
 
 
 def review_round(mutation: Mutation, validation: ObjectReviewer, start: int) -> None:
-    """Review changing objects of all kinds."""
     with asyncio.Runner() as runner:
         for number in range(start, start + _ROUND):
             pod = json.dumps(pod_review(worker(number), dry_run=True)).encode()
@@ -110,7 +106,6 @@ def review_round(mutation: Mutation, validation: ObjectReviewer, start: int) -> 
 
 
 def watch_round(state: ClusterState, start: int) -> None:
-    """Deliver the creation and the deletion of changing objects."""
     (stores,) = state.stores.values()
     for number in range(start, start + _ROUND):
         document = ray_object("RayCluster", number)
@@ -130,7 +125,6 @@ def watch_round(state: ClusterState, start: int) -> None:
 
 
 def unbounded(before: dict[int, Container], after: dict[int, Container]) -> dict[str, str]:
-    """Return the containers that grew by more than what is bounded."""
     found = {}
     for old, new in grown(before, after):
         rate = (new.size - old.size) / max(new.entries - old.entries, 1)

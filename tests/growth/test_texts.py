@@ -29,7 +29,6 @@ _END: Final = "!x"
 
 
 def _raycluster(text: str) -> Object:
-    """Return a RayCluster with a text in all fields that are parsed."""
     container: Object = {
         "name": text,
         "image": text,

@@ -46,7 +46,6 @@ class Setup:
         return self.live.board
 
     def load(self, observed: Observed) -> None:
-        """Let objects come, of all kinds."""
         observed.load(self.object_cache)
 
     def examine_changed(self) -> None:

@@ -149,7 +149,6 @@ class FakeApi:
     # What it stores
 
     def put(self, resource: str, obj: Object) -> Object:
-        """Create or replace an object, with a new version, and tell the watches."""
         stored = deepcopy(obj)
         meta = stored["metadata"]
         key = (meta.get("namespace", ""), meta["name"])
@@ -161,12 +160,10 @@ class FakeApi:
         return stored
 
     def delete(self, resource: str, name: str, namespace: str = "default") -> None:
-        """Delete an object, and tell the watches."""
         gone = deepcopy(self._objects[resource].pop((namespace, name)))
         self._publish("DELETED", resource, gone)
 
     def objects(self, resource: str) -> dict[str, Object]:
-        """Return what is stored of a resource, by name."""
         return {name: obj for (_, name), obj in self._objects[resource].items()}
 
     def rewind(self, version: int) -> None:
@@ -248,7 +245,6 @@ class FakeApi:
         )
 
     def drop_connections(self) -> None:
-        """Reset every connection."""
         for task in self._handlers:
             task.cancel()
 
@@ -264,7 +260,6 @@ class FakeApi:
 
     @asynccontextmanager
     async def serving(self, tls: ssl.SSLContext | None = None) -> AsyncIterator["FakeApi"]:
-        """Serve on a free port of the loopback."""
         self._tls = tls
         await self.up()
         try:
@@ -273,14 +268,12 @@ class FakeApi:
             await self.down()
 
     async def up(self) -> None:
-        """Listen, on the port it had before."""
         self._server = await asyncio.start_server(
             self._connected, "127.0.0.1", self.port, ssl=self._tls
         )
         self.port = self._server.sockets[0].getsockname()[1]
 
     async def down(self) -> None:
-        """Refuse connections, and reset those there are."""
         if self._server is not None:
             self._server.close()
             self._server = None
@@ -440,14 +433,12 @@ class FakeApi:
         return await _succeed(writer, self.put(resource, new), 201)
 
     async def _answer_one(self, writer: asyncio.StreamWriter, resource: str, name: str) -> bool:
-        """Return an object of the cluster."""
         found = self._objects[resource].get(("", name))
         return await (_succeed(writer, found) if found else _refuse(writer, 404))
 
     async def _answer_lease(
         self, writer: asyncio.StreamWriter, path: str, method: str, content: bytes, *, dry: bool
     ) -> bool:
-        """Return, create, replace, patch or delete a Lease."""
         namespace = path.partition("/namespaces/")[2].partition("/")[0]
         body = msgspec.json.decode(content) if content else {}
         name = _resource(path)[1] or body["metadata"]["name"]

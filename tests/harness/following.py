@@ -46,7 +46,6 @@ class Following:
         return self.state.pods_synced() and self.state.clusters_synced()
 
     def identities(self, key: GroupKey) -> list[HostIdentity]:
-        """The identities of a group that pods hold, one entry for each pod."""
         return sorted(
             (
                 member.identity

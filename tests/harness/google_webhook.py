@@ -65,7 +65,6 @@ def admitted(pod: Object, others: Iterable[Object] = ()) -> Object:
 
 
 def host_of(pod: Object) -> int:
-    """Return the host that a pod was made."""
     asking = [each for each in _containers(pod) if _chips(each)]
     v7x = pod["spec"]["nodeSelector"].get(names.NODE_TPU_ACCELERATOR, "").startswith("tpu7x")
     ids = [each["value"] for each in asking[0]["env"] if each["name"] == names.TPU_WORKER_ID]
@@ -73,7 +72,6 @@ def host_of(pod: Object) -> int:
 
 
 def _free(group: str, hosts: int, others: Iterable[Object]) -> tuple[int, int]:
-    """Return the replica and host that are free, the lowest first."""
     taken: dict[int, set[int]] = {}
     for other in others:
         label = other["metadata"]["labels"].get(names.LABEL_LEGACY_REPLICA_INDEX, "")

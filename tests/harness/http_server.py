@@ -14,7 +14,6 @@ class Handler(BaseHTTPRequestHandler):
     timeout = 30  # ends the thread of a connection that the client leaves open
 
     def respond(self) -> None:
-        """Answer a request, of the method `command`."""
         raise NotImplementedError
 
     def do_GET(self) -> None:
@@ -33,7 +32,6 @@ class Handler(BaseHTTPRequestHandler):
         self.respond()
 
     def read(self) -> bytes:
-        """Return the body of the request."""
         return self.rfile.read(int(self.headers.get("Content-Length", "0")))
 
     def send(self, status: int, body: bytes = b"", **headers: str) -> None:

@@ -87,7 +87,6 @@ def authority() -> Pair:
 
 
 def server_pair(signer: Pair, now: datetime | None = None) -> Pair:
-    """Return a new pair for localhost, valid for a day from `now`."""
     return issue_server(signer, ["localhost", "127.0.0.1"], 1, now)
 
 
@@ -99,12 +98,10 @@ def write(directory: Path, pair: Pair) -> None:
 
 
 def serial(pair: Pair) -> int:
-    """Return the serial number of a certificate, by which it is distinguished."""
     return x509.load_pem_x509_certificate(pair.certificate).serial_number
 
 
 def trusting(signer: Pair, version: ssl.TLSVersion | None = None) -> ssl.SSLContext:
-    """Return a client's context that trusts one authority and speaks one version."""
     context = ssl.create_default_context(cadata=signer.certificate.decode())
     if version is not None:
         context.minimum_version = context.maximum_version = version

@@ -10,6 +10,5 @@ T = TypeVar("T")
 
 
 def run_in_own_process(measured: Callable[P, T], *arguments: P.args, **options: P.kwargs) -> T:
-    """Return what a function of a module returns in a new process."""
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
         return pool.submit(measured, *arguments, **options).result()

@@ -41,7 +41,6 @@ class Rests:
         self.count = 0
 
     async def sleep(self, seconds: float) -> None:
-        """Sleep, and count it."""
         self.count += 1
         await asyncio.sleep(seconds)
 
@@ -94,7 +93,6 @@ def a_cluster(
 
 
 def groups_of(replicas: int, hosts: int = 4, priority: str = "") -> list[Object]:
-    """Return the worker groups of a RayCluster that has one."""
     template = {"spec": {"priorityClassName": priority}} if priority else {}
     group = {
         "groupName": "tpu",

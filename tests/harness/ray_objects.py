@@ -69,12 +69,10 @@ class ClusterBuilder(Built):
         return self
 
     def head_pod(self, **fields: object) -> Self:
-        """Change the pod spec of the head."""
         self.value["spec"]["headGroupSpec"]["template"]["spec"].update(fields)
         return self
 
     def head_container(self, **fields: object) -> Self:
-        """Change Ray's container in the head."""
         self.value["spec"]["headGroupSpec"]["template"]["spec"]["containers"][0].update(fields)
         return self
 
@@ -96,7 +94,6 @@ class ClusterBuilder(Built):
         return self
 
     def tpu(self, topology: str, chips: int, accelerator: str = "tpu-v6e-slice") -> Self:
-        """Give the last group TPUs."""
         self._last_pod()["nodeSelector"] = {
             "cloud.google.com/gke-tpu-accelerator": accelerator,
             "cloud.google.com/gke-tpu-topology": topology,
@@ -104,39 +101,32 @@ class ClusterBuilder(Built):
         return self.device("google.com/tpu", chips)
 
     def device(self, resource: str, count: int | str) -> Self:
-        """Give the last group devices, requested and limited alike."""
         resources = self._last_pod()["containers"][0]["resources"]
         resources["limits"][resource] = resources["requests"][resource] = str(count)
         return self
 
     def env(self, name: str, value: object) -> Self:
-        """Give the last group's Ray container a variable."""
         _env(self._last_group(), name, value)
         return self
 
     def pod(self, **fields: object) -> Self:
-        """Change the pod spec of the last group."""
         self._last_pod().update(fields)
         return self
 
     def pod_annotation(self, key: str, value: str) -> Self:
-        """Give the pods of the last group an annotation."""
         metadata = self._last_group()["template"].setdefault("metadata", {})
         metadata.setdefault("annotations", {})[key] = value
         return self
 
     def container(self, **fields: object) -> Self:
-        """Change Ray's container in the last group."""
         self._last_pod()["containers"][0].update(fields)
         return self
 
     def sidecar(self, name: str = "sidecar", **fields: object) -> Self:
-        """Add a container to the last group."""
         self._last_pod()["containers"].append({"name": name, "image": "sidecar:1", **fields})
         return self
 
     def init(self, name: str = "setup", **fields: object) -> Self:
-        """Add an init container to the last group."""
         self._last_pod().setdefault("initContainers", []).append(
             {"name": name, "image": "setup:1", **fields}
         )
@@ -225,7 +215,6 @@ def findings(built: Built, *wanted: str, settings: RuleSettings = DEFAULTS) -> l
 def found_in_update(
     old: Built | Json, new: Built | Json, settings: RuleSettings = DEFAULTS
 ) -> set[tuple[str, str, str]]:
-    """Return the level, the rule and the path of every finding in an update."""
     before = old.build() if isinstance(old, Built) else old
     after = new.build() if isinstance(new, Built) else new
     return {
@@ -264,10 +253,8 @@ def _env(group: Json, name: str, value: object) -> None:
 
 
 def with_amount(amount: object) -> Json:
-    """Return a RayCluster whose head has this memory limit."""
     return a_cluster().group().head_container(resources={"limits": {"memory": amount}}).build()
 
 
 def undecodable(kind: str, value: object) -> bool:
-    """Return whether KubeRay cannot decode a part of an object, by the rules."""
     return "value-not-decodable" in {each.rule for each in check(kind, value)}

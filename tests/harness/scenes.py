@@ -126,7 +126,6 @@ class Scene:
         return self
 
     def copied(self, pod: str, name: str) -> Self:
-        """Create another pod like one."""
         meta = {"name": name, "uid": f"uid-of-{name}"}
         self.pods[name] = merged(self.pods[pod], {"metadata": meta})
         return self
@@ -163,11 +162,9 @@ class Scene:
         return self.observed().examined(now)
 
     def ids(self, now: float = NOW) -> list[str]:
-        """Return the ids of all problems, the worst first."""
         return [problem.id for problem in self.examined(now).every_problem]
 
     def _start(self, policy: Policy, *, indexed: bool) -> None:
-        """Play KubeRay, the API server with this webhook, and the scheduler."""
         webhook = Webhook(self.cluster, policy=policy)
         view = as_cluster(manifest(self.cluster))
         for document in expand(self.cluster, view, indexed=indexed):
@@ -227,7 +224,6 @@ def llama_of(template: Object, *replicas: int) -> ClusterBuilder:
 
 
 def job(*replicas: int, slices: int = 2) -> Scene:
-    """Return a job over slices whose containers have their number."""
     (group,) = llama().build()["spec"]["workerGroupSpecs"]
     (container,) = group["template"]["spec"]["containers"]
     container["env"] = [{"name": names.MEGASCALE_NUM_SLICES, "value": str(slices)}]

@@ -172,7 +172,6 @@ def serving(scene: Scene, folder: Path) -> Iterator[tuple[Server, Path]]:
 
 
 def kubeconfig(folder: Path, port: int) -> Path:
-    """Write a kubeconfig for a server on loopback."""
     path = folder / "kubeconfig"
     config = {
         "apiVersion": "v1",

@@ -28,7 +28,6 @@ class Lists:
         return self.time + self.stopped
 
     def contact(self, key: Key) -> float:
-        """Return the time of the last contact."""
         del key
         return self.now()
 

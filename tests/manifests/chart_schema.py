@@ -62,7 +62,6 @@ def _plain(node: Any) -> Any:  # noqa: ANN401 - JSON
 
 
 def text() -> str:
-    """Return the schema of the chart with that of its `config`."""
     values = json.loads(FILE.read_text())
     values["properties"]["config"] = config()
     _require(values, yaml.safe_load(FILE.with_name("values.yaml").read_text()))

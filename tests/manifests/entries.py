@@ -41,7 +41,6 @@ def needs_webhook(pod: Object) -> bool:
 
 
 def corpus() -> Iterator[Manifest]:
-    """Yield the RayClusters of the scenarios and of the examples."""
     for manifest in read_manifests(CORPUS):
         if manifest.kind == names.RAYCLUSTER_KIND:
             yield manifest

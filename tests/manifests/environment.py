@@ -6,7 +6,6 @@ from tests.manifests.render import Object, container_of
 
 
 def settings_file(objects: list[Object]) -> str:
-    """Return the file with settings, from its ConfigMap."""
     (text,) = (
         found["data"]["settings.yaml"]
         for found in objects

@@ -51,7 +51,6 @@ def template(
 
 
 def refusal(*flags: str) -> str:
-    """Return why Helm refuses to render the chart."""
     with pytest.raises(subprocess.CalledProcessError) as caught:
         template(*flags)
     return str(caught.value.stderr)
@@ -68,7 +67,6 @@ def one(objects: Iterable[Object], kind: str, name: str | None = None) -> Object
 
 
 def pod_of(objects: Iterable[Object], deployment: str = "ray-webhook") -> Object:
-    """Return the spec of the pods of a Deployment."""
     found: Object = one(objects, "Deployment", deployment)["spec"]["template"]["spec"]
     return found
 
@@ -81,14 +79,12 @@ def container_of(objects: Iterable[Object], deployment: str = "ray-webhook") -> 
 
 
 def labels_of(objects: Iterable[Object], deployment: str = "ray-webhook") -> dict[str, str]:
-    """Return the labels of the pods of a Deployment."""
     found = one(objects, "Deployment", deployment)["spec"]["template"]["metadata"]["labels"]
     labels: dict[str, str] = found
     return labels
 
 
 def webhooks(objects: Iterable[Object]) -> dict[str, Object]:
-    """Return the webhooks of all configurations by name."""
     return {each["name"]: each for found in objects for each in found.get("webhooks", ())}
 
 

@@ -85,7 +85,6 @@ def test_the_file_with_settings_is_mounted_where_the_variable_says(name: str) ->
 
 
 def mounted(objects: list[Object], volume: str, deployment: str) -> tuple[Object, Object]:
-    """Return the mount of a volume in a container, and the volume."""
     (mount,) = (
         each for each in container_of(objects, deployment)["volumeMounts"] if each["name"] == volume
     )
@@ -397,7 +396,6 @@ def test_without_events_the_chart_has_no_rights_for_them_and_without_anything_no
 
 
 def granted(objects: list[Object], account: str) -> set[tuple[str, str]]:
-    """Return verbs and resources that are granted to an account, by any role."""
     bound = {
         (found["roleRef"]["kind"], found["roleRef"]["name"])
         for found in objects
@@ -434,7 +432,6 @@ def test_nothing_that_selects_the_pods_of_the_webhook_selects_those_of_the_contr
 
 
 def selected(found: Object) -> dict[str, str]:
-    """Return the labels of pods that an object selects."""
     spec = found.get("spec", {})
     pods: Object = spec.get("podSelector") or spec.get("selector") or {}
     labels: dict[str, str] = pods.get("matchLabels", pods)
@@ -473,7 +470,6 @@ async def test_with_scheduling_groups_the_controller_may_do_what_it_does_and_not
 
 
 def added_rules(value: str) -> list[Object]:
-    """Return the rules that a value adds to the ClusterRole of the controller."""
     plain, more = (
         one(objects, "ClusterRole", "ray-webhook-controller")["rules"]
         for objects in (installation("self-signed"), installation("self-signed", value))

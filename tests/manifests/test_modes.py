@@ -132,7 +132,6 @@ def test_a_release_of_another_name_in_another_namespace_is_consistent(tmp_path: 
 
 
 def references(objects: list[Object]) -> list[str]:
-    """Return the names by which objects refer to others."""
     found = []
     for item in objects:
         found += [item["metadata"]["name"], item.get("roleRef", {}).get("name", "")]

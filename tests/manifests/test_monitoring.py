@@ -27,7 +27,6 @@ def samples(row: Metric) -> set[str]:
 
 
 def expressions() -> Iterator[str]:
-    """Yield every PromQL expression that we ship."""
     for panel in json.loads((MONITORING / "dashboard.json").read_text())["panels"]:
         yield from queries(panel)
     yield from re.findall(r"expr: (.+)", (MONITORING / "prometheusrule.yaml").read_text())

@@ -28,7 +28,6 @@ class Command(NamedTuple):
 
 
 def commands() -> list[Command]:
-    """Return the commands of all pages, each on one line."""
     found = []
     for page in PAGES:
         blocks = re.findall(r"^```(\w*)\n(.*?)^```$", page.read_text(), re.DOTALL | re.MULTILINE)

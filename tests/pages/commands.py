@@ -41,7 +41,6 @@ def page() -> str:
 
 @cache
 def _common() -> dict[str, str]:
-    """Return the rows of the flags that several commands have, by flag."""
     commands = [name for name in COMMANDS if name not in _PROCESSES]
     found = [
         (each.option_strings[-1], _row(each))

@@ -34,7 +34,6 @@ def page() -> str:
 
 
 def schema_text() -> str:
-    """Return the text of the JSON Schema of `status -o json`."""
     return json.dumps(schema(), indent=2) + "\n"
 
 

@@ -42,7 +42,6 @@ _SETTINGS: Final = Settings(
 
 
 def processes() -> dict[str, HttpServer]:
-    """Return the listener with `/metrics` of each process, by its name."""
     return {
         "serve": serve.build(_SETTINGS, io.BytesIO()).servers[-1],
         "controller": controller.build(_SETTINGS, io.BytesIO()).servers[-1],

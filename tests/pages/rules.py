@@ -43,7 +43,6 @@ class Family(NamedTuple):
 
 
 def _of(*modules: str) -> tuple[Rule[Any], ...]:
-    """Return the rules of each module."""
     return tuple(
         rule
         for module in modules
@@ -168,7 +167,6 @@ about large objects and duplicate keys have no cases. Fields of a case:
 
 
 def pages() -> dict[Path, str]:
-    """Return the text of each page, by its file."""
     examples = samples()
     every = {PAGE: "\n".join(_index())}
     for family in FAMILIES:
@@ -190,7 +188,6 @@ VALIDATION_URL = "https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operato
 
 
 def explained(rule: Rule[Any]) -> tuple[str, str, str]:
-    """Return what a rule catches, why it hurts, and the source, from its text."""
     paragraphs = [" ".join(part.split()) for part in rule.text.split("\n\n")]
     return paragraphs[0], " ".join(paragraphs[1:-1]), paragraphs[-1]
 

@@ -41,7 +41,6 @@ def sections(page: Path) -> frozenset[str]:
 
 
 def leads_nowhere(page: Path, anchor: str) -> bool:
-    """Return whether there is no such file, or the page has no such section."""
     return not page.exists() or bool(anchor and anchor not in sections(page))
 
 

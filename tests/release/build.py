@@ -62,7 +62,6 @@ def problems(tag: str = "") -> Iterator[str]:
 
 
 def repository() -> str:
-    """Return the URL of the repository, which other files have from here."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     return str(project["urls"]["Repository"])
 
@@ -130,7 +129,6 @@ def notes(changelog: str) -> str:
 
 
 def main(tag: str = "") -> int:
-    """Build, check, and keep."""
     found = list(problems(tag))
     epoch = int(committed())
     with tempfile.TemporaryDirectory() as one, tempfile.TemporaryDirectory() as other:

@@ -41,7 +41,6 @@ class Stage(NamedTuple):
 
 
 def stages() -> list[Stage]:
-    """Return the stages of the Dockerfile, and first what stands before them."""
     found = [Stage("", [])]
     joined = re.sub(r"\\\n\s*", "", re.sub(r"(?m)^\s*#.*\n", "", TEXT))
     for line in filter(None, joined.splitlines()):
@@ -112,7 +111,6 @@ def base() -> int:
 
 
 def base_image() -> str:
-    """Return the default of the base image."""
     (argument,) = stages()[0].arguments("ARG")
     return argument.removeprefix("BASE=")
 
@@ -128,7 +126,6 @@ def _said(*command: str) -> str:
 
 
 def main(tag: str = f"ray-webhook:{__version__}") -> int:
-    """Build the image, or try its steps."""
     for program in ("docker", "buildah"):
         if (
             shutil.which(program)
@@ -139,7 +136,6 @@ def main(tag: str = f"ray-webhook:{__version__}") -> int:
 
 
 def _build(program: str, tag: str) -> int:
-    """Build the image on the base that its tag names now."""
     image = base_image()
     subprocess.run([program, "pull", image], check=True)
     inspected = {

@@ -60,7 +60,6 @@ def read_pins(text: str) -> dict[str, str]:
 
 
 def read_hashes(text: str) -> dict[str, set[str]]:
-    """Return the hashes in a file of pins, by the normal name."""
     found: dict[str, set[str]] = {}
     for block in re.split(r"\n(?=\S)", text):
         if pin := _PIN.match(block):
@@ -69,7 +68,6 @@ def read_hashes(text: str) -> dict[str, set[str]]:
 
 
 def written(pins: Mapping[str, str], hashes: Mapping[str, AbstractSet[str]]) -> str:
-    """Return a file of pins with their hashes, by name."""
     blocks = []
     for name in sorted(pins, key=normal):
         lines = [f"{name}=={pins[name]}", *(f"--hash={each}" for each in sorted(hashes[name]))]

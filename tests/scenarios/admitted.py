@@ -26,7 +26,6 @@ def state_of(scenario: Path) -> list[Path]:
 
 
 def created(scenario: Path) -> list[Object]:
-    """Return the pods that KubeRay creates in the scenario, in order."""
     pods: list[Object] = []
     for manifest in read_manifests([scenario / "input.yaml"]):
         pods += (
@@ -60,7 +59,6 @@ def admission() -> Iterator[ApiServer]:
 
 
 def admitted(scenario: Path, api: ApiServer) -> list[Object]:
-    """Return each pod after admission, or the fields for which it is refused."""
     return [_admitted(api, pod, number) for number, pod in enumerate(created(scenario))]
 
 

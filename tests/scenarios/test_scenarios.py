@@ -19,20 +19,17 @@ from webhook.cli.main import main
 
 
 def wanted(scenario: Path) -> list[Object]:
-    """Return the documents of want.yaml."""
     text = (scenario / "want.yaml").read_text()
     return [document for document in yaml.safe_load_all(text) if document]
 
 
 @pytest.fixture(scope="module")
 def api() -> Iterator[ApiServer]:
-    """An API server whose webhook has the objects of all scenarios."""
     with admission() as server:
         yield server
 
 
 def assert_wanted(scenario: Path, documents: Sequence[Object], want: Sequence[Object]) -> None:
-    """Fail with a unified diff of the YAML."""
     names = f"{scenario.name}/want.yaml", "admitted"
     before, after = (text_of(each).splitlines() for each in (want, documents))
     difference = "\n".join(unified_diff(before, after, *names, lineterm=""))

@@ -56,7 +56,6 @@ class Table:
         self.parts: list[Any] = []
 
     def add(self, schema: Json) -> str | int:
-        """Return the name of a plain type, or the number of a part."""
         part = self._part(schema)
         return part if isinstance(part, str) else self._number(part)
 
@@ -118,7 +117,6 @@ class Table:
 
 
 def _one_of(schema: Json) -> list[str]:
-    """Return the values of a CEL rule that is an enum by another name."""
     for rule in schema.get("x-kubernetes-validations", ()):
         if match := _ONE_OF.fullmatch(rule["rule"]):
             return [value.strip(" '") for value in match["values"].split(",")]

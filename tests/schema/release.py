@@ -35,7 +35,6 @@ To do by hand:
 
 
 def with_gates(text: str, version: str, gates: dict[str, bool]) -> str:
-    """Return the table of gates with those of one more release."""
     rows = {**json.loads(text), version.rpartition(".")[0]: gates}
     lines = ",\n".join(f"{json.dumps(each)}: {json.dumps(rows[each])}" for each in rows)
     return f"{{\n{lines}\n}}\n"
@@ -60,13 +59,11 @@ def paths(schema: crd.Schema) -> set[str]:
 
 
 def tops(fields: set[str]) -> list[str]:
-    """Return the fields that are in no other one."""
     parents = {field: re.sub(r"\[\]$|\.[^.]+$", "", field) for field in fields}
     return sorted(field for field, parent in parents.items() if parent not in fields)
 
 
 def differences(version: str, source: Path) -> Iterator[str]:
-    """Yield what differs from the release before, after the tables were written."""
     release = parse_kuberay(version)
     assert release is not None
     before = max((each for each in crd.releases() if each < release), default=release)
@@ -93,7 +90,6 @@ def differences(version: str, source: Path) -> Iterator[str]:
 
 
 def main() -> int:
-    """Add the release that the command line names."""
     if not 2 <= len(sys.argv) <= 3 or sys.argv[1].count(".") != 2:
         sys.exit("usage: make kuberay RELEASE=1.8.0 [SOURCE=FOLDER, ray-operator of its sources]")
     version, *given = sys.argv[1:]
@@ -108,7 +104,6 @@ def main() -> int:
 
 
 def _downloaded(version: str) -> Path:
-    """Return the folder of a Go module that is downloaded."""
     module = go.run(ROOT, "mod", "download", "-json", f"{MODULE}@v{version}")
     return Path(json.loads(module)["Dir"])
 

@@ -50,7 +50,6 @@ def controllers(plane: ControlPlane) -> Component:
 
 
 def scheduler(plane: ControlPlane) -> Component:
-    """kube-scheduler, which binds pods to the Nodes there are."""
     return Component(
         plane,
         "kube-scheduler",

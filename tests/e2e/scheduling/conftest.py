@@ -18,7 +18,6 @@ from tests.e2e.webhook_process import Webhook
 
 @pytest.fixture(scope="package")
 def account_log(tmp_path_factory: pytest.TempPathFactory) -> AuditLog:
-    """What the accounts of webhook and controller ask the control plane."""
     return AuditLog(tmp_path_factory.mktemp("audit"))
 
 

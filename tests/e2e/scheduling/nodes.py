@@ -35,7 +35,6 @@ def bind(api: Api, pod: str, namespace: str, node: str) -> None:
 
 
 def bound(pods: Objects) -> Objects:
-    """Return the pods that have a Node."""
     return [pod for pod in pods if pod["spec"].get("nodeName")]
 
 

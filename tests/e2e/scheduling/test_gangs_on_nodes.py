@@ -173,7 +173,6 @@ def test_a_gang_that_waits_when_its_cluster_opts_out_is_bound_all_the_same(
 
 
 def nodes(count: int) -> list[str]:
-    """Names of Nodes, each with room for one pod."""
     return [f"node-{number}" for number in range(count)]
 
 
@@ -191,7 +190,6 @@ def head(api: Api, namespace: str) -> Objects:
 
 
 def names_of(pods: Objects) -> set[str]:
-    """The names of pods."""
     return {pod["metadata"]["name"] for pod in pods}
 
 

@@ -43,7 +43,6 @@ class Prometheus:
 
     @property
     def ready(self) -> bool:
-        """Whether all that it scrapes is up, and was scraped several times."""
         with suppress(OSError, AssertionError):  # not yet
             return len(self.query("count_over_time(up[1h]) > 4")) == TARGETS and all(
                 sample["value"][1] == "1" for sample in self.query("up")

@@ -22,7 +22,6 @@ CLIQUE, DOMAIN = "nvidia.com/gpu.clique", "ray.io/gpu-domain"
 
 @pytest.fixture(scope="module")
 def plane() -> Iterator[ControlPlane]:
-    """A control plane with a scheduler and KubeRay."""
     needs.SCHEDULER.ask()
     with ControlPlane() as running, scheduler(running), Operator(running):
         yield running
@@ -55,7 +54,6 @@ def test_workers_refer_to_the_label_of_the_node_that_they_were_bound_to(
 
 
 def override_of(pod: Json) -> str:
-    """Return what the kubelet makes of the labels of Ray in the first container."""
     known: dict[str, str] = {}
     for entry in pod["spec"]["containers"][0]["env"]:
         path = entry.get("valueFrom", {}).get("fieldRef", {}).get("fieldPath", "")

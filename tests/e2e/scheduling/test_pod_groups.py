@@ -284,7 +284,6 @@ def test_a_controller_that_crashes_is_replaced_when_its_lease_is_over(
 
 
 def of_leases(lines: list[Json]) -> list[str]:
-    """What a log says of who leads."""
     said = [str(line.get("message")) for line in lines]
     return [each for each in said if each.startswith("leader: ")]
 
@@ -296,7 +295,6 @@ def lease(api: Api) -> Json:
 
 
 def instant(text: str) -> datetime:
-    """A time of the Lease."""
     return datetime.fromisoformat(text)
 
 
@@ -468,7 +466,6 @@ def autoscaled(name: str, replicas: int) -> Json:
 
 
 def foreign_group(name: str, labels: Json) -> Json:
-    """A PodGroup that is no RayCluster's."""
     return {
         "metadata": {"name": name, "labels": labels},
         "spec": {"schedulingPolicy": {"gang": {"minCount": 3}}},

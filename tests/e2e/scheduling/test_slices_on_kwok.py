@@ -82,7 +82,6 @@ def running(api: Api, namespace: str, without: Json | None = None) -> Objects:
 
 
 def pools_of(api: Api, pods: Objects) -> dict[int, set[str]]:
-    """The node pools of each replica."""
     labels = {node["metadata"]["name"]: node["metadata"]["labels"] for node in api.list(NODES)}
     found: dict[int, set[str]] = defaultdict(set)
     for pod in pods:

@@ -39,7 +39,6 @@ class Terminal:
         self._capture = capture
 
     def remedies(self) -> dict[str, str]:
-        """What to do, by the id of each problem about a PodGroup."""
         self._capture.readouterr()
         main(["status", "-o", "json", *self._where])
         cluster_report = json.loads(self._capture.readouterr().out)
@@ -82,7 +81,6 @@ def test_pods_that_wait_for_their_podgroup_are_reported_and_helped(
 
 
 def helped(plane: ControlPlane, publisher: Webhook, terminal: Terminal, page: OpenPage) -> None:
-    """The page says what the terminal says, before each remedy and after it."""
     api, namespace, controller = plane.api, "waiting", publisher.controller
     with controller.replica(ONLY_EVENTS):
         until(lambda: events_of(api, namespace, "PodGroupWaiting"), "the RayCluster has its event")
@@ -106,5 +104,4 @@ def helped(plane: ControlPlane, publisher: Webhook, terminal: Terminal, page: Op
 
 
 def about_podgroups(page: OpenPage) -> set[str]:
-    """The ids of the problems about PodGroups, on the page."""
     return {id_ for ids in page.problems("waiting").values() for id_ in ids & {MISSING, WAITS}}

@@ -57,14 +57,12 @@ class Provider:
         return errors
 
     def terminate(self, pods: Sequence[Json]) -> list[str]:
-        """Ask that these pods go."""
         errors: list[str] = self._step(
             {"do": "terminate", "pods": [pod["metadata"]["name"] for pod in pods]}
         )["errors"]
         return errors
 
     def workers(self) -> set[str]:
-        """The names of the workers that it sees."""
         return set(self._step({"do": "workers"})["workers"])
 
     def _step(self, asked: Json) -> Json:

@@ -34,7 +34,6 @@ GROUP = "tpu-group"
 def indexing(
     request: pytest.FixtureRequest, control_plane: ControlPlane, webhook: Webhook
 ) -> Iterator[bool]:
-    """KubeRay with its own indexing off and on, and the webhook."""
     assert webhook.ready
     on: bool = request.param
     with Operator(control_plane, multi_host_indexing=on):
@@ -42,7 +41,6 @@ def indexing(
 
 
 def autoscaled(cluster: Json, version: str) -> Json:
-    """A RayCluster that the autoscaler of a version scales."""
     cluster["spec"] |= {"enableInTreeAutoscaling": True, "autoscalerOptions": {"version": version}}
     return cluster
 
@@ -52,7 +50,6 @@ def problems(api: Api, namespace: str) -> list[str]:
 
 
 def retried(namespace: str, *, on: bool) -> str:
-    """A namespace for each of the ways that KubeRay is run."""
     return f"{namespace}-{'on' if on else 'off'}"
 
 

@@ -7,7 +7,6 @@ PARTS = ("reviews_over_https", "layers", "instructions", "reservations", "memory
 
 
 def main() -> int:
-    """Run them in order."""
     chosen = sys.argv[1:] or PARTS
     unknown = [name for name in chosen if name not in PARTS]
     if unknown:

@@ -24,7 +24,6 @@ REVIEWS = 400
 
 
 def main() -> None:
-    """Count and print."""
     if shutil.which("valgrind") is None:
         say("instructions: not run, since valgrind, a Debian package, is not installed")
         return

@@ -34,7 +34,6 @@ AGAIN = "nothing, again"
 
 
 def main() -> None:
-    """Measure and print."""
     cores = sorted(os.sched_getaffinity(0))
     server, client = cores[0], cores[-1]
     say(

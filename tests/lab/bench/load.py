@@ -24,7 +24,6 @@ class Result(NamedTuple):
 
     @property
     def rate(self) -> float:
-        """Answers a second."""
         return len(self.latencies) / self.seconds
 
     def percentile(self, share: float) -> float:
@@ -42,12 +41,10 @@ class Connection(asyncio.Protocol):
         self._transport: asyncio.WriteTransport | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Begin."""
         assert isinstance(transport, asyncio.WriteTransport) or hasattr(transport, "write")
         self._transport = transport  # type: ignore[assignment]  # uvloop's transports are not asyncio's
 
     def data_received(self, data: bytes) -> None:
-        """Take a part of an answer."""
         if self._left < 0:
             self._buffer += data
             head, found, body = self._buffer.partition(b"\r\n\r\n")
@@ -65,25 +62,21 @@ class Connection(asyncio.Protocol):
             self._answer.set_result(None)
 
     def connection_lost(self, error: Exception | None) -> None:
-        """Let anyone who waits know."""
         if self._answer is not None and not self._answer.done():
             self._answer.set_exception(error or ConnectionResetError("closed by the server"))
 
     async def post(self, request: bytes) -> None:
-        """Send one request and wait for its answer."""
         assert self._transport is not None
         self._answer = asyncio.get_running_loop().create_future()
         self._transport.write(request)
         await self._answer
 
     def close(self) -> None:
-        """End it."""
         assert self._transport is not None
         self._transport.close()
 
 
 async def connected(port: int, authority: Path, connections: int) -> list[Connection]:
-    """Return connections to a server on loopback."""
     context = ssl.create_default_context(cafile=str(authority))
     loop = asyncio.get_running_loop()
     return [

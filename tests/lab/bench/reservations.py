@@ -61,7 +61,6 @@ async def requests(processes: int, hosts: int, at_once: int = 1) -> dict[str, fl
 
 
 def main() -> None:
-    """Count and print."""
     sys.stdout.write("\nreservations: requests a pod, 256 pods of one group\n")
     sys.stdout.write(f"  {'':<54}" + "".join(f"{verb:>8}" for verb in VERBS) + f"{'all':>8}\n")
     for hosts in (1, 4):

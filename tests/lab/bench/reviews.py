@@ -55,7 +55,6 @@ _FIELDS = {
 
 
 def worker_pod() -> Object:
-    """Return a worker pod of the bench cluster's TPU group."""
     env: list[Object] = [
         {"name": f"APP_SETTING_{i}", "value": f"value-of-setting-{i}-which-has-some-length"}
         for i in range(25)
@@ -175,7 +174,6 @@ def managed() -> Object:
 
 
 def _projected() -> Object:
-    """Return the volume that kube-apiserver adds for the service account."""
     items = [{"key": "ca.crt", "path": "ca.crt"}]
     namespace = {
         "path": "namespace",
@@ -241,7 +239,6 @@ _LARGE = 69_000
 
 
 def state() -> Object:
-    """Return the RayCluster of workers, and those of heads."""
     heads = [
         {**CLUSTER, "metadata": {**CLUSTER["metadata"], "name": f"bench-{n}", "uid": f"{n:036}"}}
         for n in range(_HEADS)

@@ -63,7 +63,6 @@ class Sample(NamedTuple):
 
 
 def main() -> None:
-    """Measure and print."""
     cores = sorted(os.sched_getaffinity(0))
     server, client = cores[0], cores[-1]
     say(f"reviews over TLS keep-alive; server on core {server}, client on core {client};")
@@ -143,7 +142,6 @@ def _validate(port: int, authority: Path) -> None:
 
 
 def measured(target: Target, connections: int, rate: float) -> Sample:
-    """Return what a second of load shows."""
     authority, process = target.server.authority, target.server.process
     before = cpu_seconds(process.pid)
     result = drive(
@@ -166,7 +164,6 @@ def cpu_seconds(pid: int) -> float:
 def webhook(
     directory: Path, pin: tuple[str, ...], program: Sequence[str] = PROGRAM
 ) -> AbstractContextManager[Running]:
-    """Serve the RayClusters of all reviews on the cores of `pin`."""
     directory.mkdir()
     path = directory / "state.json"
     path.write_text(json.dumps(state()))

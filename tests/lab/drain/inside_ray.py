@@ -13,7 +13,6 @@ ray.init(address, log_to_driver=False)
 
 @ray.remote(num_cpus=1, max_retries=0)  # type: ignore[untyped-decorator] # Ray is not here
 def work() -> str:
-    """Say that it has begun, and work."""
     begun.touch()
     time.sleep(seconds)
     return "finishes"

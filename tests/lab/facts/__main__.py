@@ -30,7 +30,6 @@ def main() -> int:
 
 
 def report(source: str, facts: Iterable[Fact]) -> int:
-    """Prints what differs from a source, and gives how many facts that are."""
     found = list(facts)
     differing = [fact for fact in found if fact.differs and not fact.ahead]
     ahead = [fact for fact in found if fact.differs and fact.ahead]

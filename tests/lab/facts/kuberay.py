@@ -94,6 +94,5 @@ def constants(source: str) -> dict[str, str | int]:
 
 
 def gates(module: Path) -> dict[str, bool]:
-    """Return the feature gates that the sources declare, with their defaults."""
     text = (module / "pkg" / "features" / "features.go").read_text()
     return {name: default == "true" for name, default in _GATE.findall(text)}

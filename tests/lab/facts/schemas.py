@@ -33,7 +33,6 @@ def facts(definitions: Sequence[bytes], ahead: str = "") -> Iterator[Fact]:
 
 
 def _values(cluster: Schema, job: Schema, ahead: str) -> Iterator[Fact]:
-    """Values that our rules know, which the CRD must allow."""
     mode = set(at(cluster, "spec", "networkPolicy", "mode").get("enum", []))
     place = "webhook.validation.security:_OPEN"
     yield known(place, "modes of a network policy", set(value(place)), mode, ahead)
@@ -52,7 +51,6 @@ def at(schema: Schema, *path: str) -> Schema:
 
 
 def _schema(spec: Schema) -> Schema:
-    """The schema of the version that is stored."""
     (found,) = (
         version["schema"]["openAPIV3Schema"] for version in spec["versions"] if version["storage"]
     )

@@ -53,7 +53,6 @@ def ask() -> dict[str, Any]:
 
 
 def facts(said: dict[str, Any]) -> Iterator[Fact]:
-    """The facts that Ray decides."""
     for ours, theirs in CONSTANTS.items():
         place = f"{NAMES}:{ours}"
         yield Fact(place, theirs, value(place), said["constants"].get(theirs, MISSING))

@@ -82,7 +82,6 @@ class Row(NamedTuple):
     quiet: Beside
 
     def cells(self) -> str:
-        """Return the row of the table."""
         answered = [f"{len(record.took)}/{record.asked}" for record in self.seen.records]
         p99 = [f"{record.p99 * 1000:.0f}" for record in self.seen.records]
         return (
@@ -92,7 +91,6 @@ class Row(NamedTuple):
 
 
 def main() -> int:
-    """Attack, print, and write."""
     parser = argparse.ArgumentParser(
         prog="python -m tests.lab.hostile", description="Attack a server of its own on loopback."
     )
@@ -128,7 +126,6 @@ def misses(row: Row) -> Iterable[str]:
 
 
 def _attacked(name: str, seconds: float, cores: tuple[int, int]) -> Row:
-    """Attack a server of its own, which has one core, from the other one."""
     pins = [("taskset", "-c", str(core)) if shutil.which("taskset") else () for core in cores]
     with (
         tempfile.TemporaryDirectory() as folder,
@@ -160,7 +157,6 @@ def _attack(name: str, server: Running, seconds: float, pin: tuple[str, ...]) ->
 
 
 def page(rows: Iterable[Row], cores: int) -> str:
-    """Return the page."""
     limits = PortLimits()
     listed = (
         (

@@ -142,7 +142,6 @@ async def silent(target: Target) -> None:
 
 
 async def half_a_handshake(target: Target) -> None:
-    """Send the beginning of a TLS record, and wait to be cut off."""
     await held(b"\x16\x03\x01\x02\x00\x01")(target._replace(tls=False))
 
 
@@ -310,7 +309,6 @@ ATTACKS: Final = {
 
 
 async def attack(name: str, reviews: str, probes: str, seconds: float) -> None:
-    """Run one attack for so long."""
     chosen = ATTACKS[name]
     url = urlsplit(reviews if chosen.port == "reviews" else probes)
     target = Target(str(url.hostname), url.port or 0, url.scheme == "https")

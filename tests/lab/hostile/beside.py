@@ -36,7 +36,6 @@ class Record:
 
     @property
     def p99(self) -> float:
-        """Seconds."""
         return sorted(self.took)[int(len(self.took) * 0.99)] if self.took else float("inf")
 
 
@@ -54,13 +53,11 @@ class Beside:
 
     @property
     def records(self) -> tuple[Record, ...]:
-        """Return all of them."""
         return self.kept, self.fresh, self.probes
 
 
 @contextmanager
 def beside(server: Running, pause: float = 0.02) -> Iterator[Beside]:
-    """Ask for reviews and probe while the block runs."""
     seen, stop = Beside(), threading.Event()
     _forget_peak(server.process.pid)
     kept, fresh = _connection(server), _connection(server)

@@ -54,14 +54,12 @@ class Body(NamedTuple):
 
 
 def examples() -> list[Object]:
-    """Return the objects of examples/ and of the broken file of the demo."""
     files = [*sorted((ROOT / "examples").glob("*.yaml")), ROOT / "tests" / "demo" / "broken.yaml"]
     return [each.document for file in files for each in read_strictly(file.name, file.read_bytes())]
 
 
 @cache
 def state() -> list[Object]:
-    """Return the RayClusters that pods of `reviews` belong to."""
     several = a_cluster("several").group("g", hosts=4, replicas=3).group("cpu")
     asking = several.opting(scheduling_group="replica")
     asking = asking.opting(profiles="torchrun,vllm,mnnvl,torch-tpu")
@@ -119,7 +117,6 @@ _DEPTH: Final = 3
 
 
 def a_value(choose: random.Random, depth: int = 0) -> Any:  # noqa: ANN401 - JSON
-    """Return anything that JSON can hold."""
     match choose.randrange(8 if depth < _DEPTH else 6):
         case 6:
             return [a_value(choose, depth + 1) for _ in range(choose.randrange(4))]
@@ -184,7 +181,6 @@ def changed(choose: random.Random, review: Object) -> Object:
 
 
 def damaged(choose: random.Random, data: bytes) -> bytes:
-    """Return bytes of which a few are others, or the end is missing."""
     body = bytearray(data)
     for _ in range(choose.randint(1, 5)):
         at = choose.randrange(len(body) + 1)
@@ -193,7 +189,6 @@ def damaged(choose: random.Random, data: bytes) -> bytes:
 
 
 def bodies(choose: random.Random) -> Callable[[], Body]:
-    """Return what makes one body after the other."""
     pods = [each for each in reviews() if each[1]["request"]["kind"]["kind"] == "Pod"]
     known = reviews() + pods * (len(reviews()) // len(pods))
 
@@ -224,7 +219,6 @@ class Observer:
         """Do nothing."""
 
     def failed(self, error: Exception) -> None:
-        """Keep it."""
         self.error = error
 
 
@@ -246,11 +240,9 @@ class Service:
 
     @property
     def hits(self) -> int:
-        """How many answers came from the patch cache."""
         return self._pods.patches.hits
 
     async def ask(self, body: Body) -> tuple[int, bytes]:
-        """Return status and bytes of the answer."""
         sent: list[Message] = []
 
         async def receive() -> Message:

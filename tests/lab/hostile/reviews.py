@@ -37,7 +37,6 @@ def long_digits() -> list[bytes]:
 
 
 def one_uid() -> list[bytes]:
-    """Return a review that asks for an identity, under the one uid."""
     pod = worker("hosts-4")
     return [_request(pod, uid="705ab4f5-6393-11e8-b7cc-42010a800002", dry_run=False)]
 

@@ -79,7 +79,6 @@ def is_killed(folder: Path, mutant: Mutant, before: str, executions: Executions)
 
 
 def run(folder: Path, tests: list[str]) -> int:
-    """Run tests up to the first failure, and return the exit code of pytest."""
     if not tests:
         return PASSED
     command = [sys.executable, "-m", "pytest", "-qx", "-p", "no:cacheprovider", "-n", "0"]

@@ -72,7 +72,6 @@ class Executions:
 
 
 def _statement(code: str, line: int) -> int:
-    """Return the first line of the innermost statement at a line."""
     statements = (node for node in ast.walk(ast.parse(code)) if isinstance(node, ast.stmt))
     return max(
         (node.lineno for node in statements if node.lineno <= line <= (node.end_lineno or 0)),

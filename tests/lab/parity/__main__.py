@@ -70,7 +70,6 @@ def run(version: str, built: Built, count: int, seed: int) -> bool:
 
 
 def main() -> int:
-    """Compare with every version that is named, or with all."""
     parser = argparse.ArgumentParser(description="Hold the rules against KubeRay's own code.")
     known = versions()
     parser.add_argument("versions", nargs="*", metavar="VERSION", help=", ".join(known))

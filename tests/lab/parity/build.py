@@ -44,13 +44,11 @@ class Built(NamedTuple):
 
 
 def versions() -> list[str]:
-    """Return the versions of KubeRay with a program, the oldest first."""
     found = [path.parent.name for path in (HERE / "program").glob("*/go.mod")]
     return sorted(found, key=lambda version: [int(number) for number in version.split(".")])
 
 
 def published() -> list[str]:
-    """Return the versions of KubeRay whose module is published."""
     return [version for version in versions() if version != UNPUBLISHED.kuberay]
 
 

@@ -122,12 +122,10 @@ def cases(version: str) -> list[Case]:
 
 
 def _renamed(source: str) -> str:
-    """Return the checks under the names that their recorders call."""
     return _CHECK.sub(r"func recorded\g<name>(\g<parameters>) error {", source)
 
 
 def _recorders(source: str) -> str:
-    """Return a function for each check, which records its call."""
     found = [RECORDER]
     for match in _CHECK.finditer(source):
         name, parameters = match["name"], match["parameters"].replace("metav1.", "v1.")

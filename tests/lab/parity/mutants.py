@@ -39,7 +39,6 @@ def seeds(kuberay_samples: Path) -> list[Json]:
 
 
 def mutants(given: list[Json], seed: int) -> Iterator[Json]:
-    """Yield broken copies for ever."""
     random = Random(seed)  # noqa: S311 - the same ones each time
     small = [value for value in given if len(json.dumps(value)) < LARGE]
     by_kind: dict[str, list[Json]] = {}
@@ -74,7 +73,6 @@ def _ways(value: Json) -> list[Way]:
 
 
 def walk(value: Any, way: Way = ()) -> Iterator[tuple[Way, Any]]:  # noqa: ANN401 - JSON
-    """Yield a value and all values below it, each with the way to it."""
     yield way, value
     items: Any = value.items() if isinstance(value, dict) else ()
     for key, item in enumerate(value) if isinstance(value, list) else items:
@@ -82,14 +80,12 @@ def walk(value: Any, way: Way = ()) -> Iterator[tuple[Way, Any]]:  # noqa: ANN40
 
 
 def at(value: Any, way: Way) -> Any:  # noqa: ANN401 - JSON
-    """Return the value at the end of a way."""
     for token in way:
         value = value[token]
     return value
 
 
 def _other(value: Any, random: Random) -> Any:  # noqa: ANN401 - JSON
-    """Return another value, most often of the same type."""
     draw = random.random()
     if draw < 0.1:
         return random.choice((None, {}, [], "", 0, False, 1.5, [None], {"a": None}))
@@ -105,7 +101,6 @@ def _other(value: Any, random: Random) -> Any:  # noqa: ANN401 - JSON
 
 
 def _graft(value: Json, other: Json, random: Random) -> None:
-    """Bring a part of another object of the same kind to its place in this one."""
     way = random.choice(_ways(other))
     item = copy.deepcopy(at(other, way))
     for depth in range(len(way) - 1, 0, -1):

@@ -30,7 +30,6 @@ class Program:
         self._process.communicate(timeout=60)
 
     def answer(self, value: Any, kind: type[T]) -> T:  # noqa: ANN401 - JSON
-        """Return the answer to one value, both in JSON."""
         assert self._process.stdin
         assert self._process.stdout
         self._process.stdin.write(json.dumps(value).encode() + b"\n")

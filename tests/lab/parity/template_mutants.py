@@ -48,7 +48,6 @@ _CONTAINER = (
 
 
 def template_mutants(given: list[Json], seed: int) -> Iterator[Json]:
-    """Yield broken copies for ever."""
     random = Random(seed)  # noqa: S311 - the same ones each time
     small = [value for value in given if len(json.dumps(value)) < LARGE and _places(value)]
     while True:
@@ -86,7 +85,6 @@ def _add(template: Json, place: Way, random: Random) -> None:
 
 
 def _holder(template: Json, place: Way, random: Random) -> tuple[Json, tuple[str, ...]]:
-    """Return a part of the template, and what can be written into it."""
     if place[-1] == "autoscalerOptions":
         return template, _OPTIONS
     spec = template.get("spec")

@@ -172,13 +172,11 @@ class Bench:
 
 
 def corpus(samples: Path) -> list[Json]:
-    """Return the objects that mutants are made of."""
     found = [each for each in read_files([EXAMPLES, samples, CORPUS]) if isinstance(each, Manifest)]
     return [each.document for each in found if each.kind in names.RAY_KINDS]
 
 
 def run(bench: Bench, given: list[Json], count: int, seed: int) -> Tally:
-    """Check all objects and `count` mutants."""
     tally = Tally()
     broken = chain.from_iterable(
         zip(template_mutants(given, seed), mutants(given, seed), strict=True)
@@ -212,7 +210,6 @@ ALL: Final = 60_000
 
 
 def main() -> int:
-    """Build the programs, check, and write the page."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--mutants", type=int, default=ALL, help="%(default)s; fewer write no page")
     parser.add_argument("--seed", type=int, default=1)

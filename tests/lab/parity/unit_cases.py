@@ -83,7 +83,6 @@ def differs(case: Case, release: KubeRay) -> str:
 
 
 def main(arguments: list[str]) -> int:
-    """Compare with each version that is named, or with all."""
     agreed = True
     for version in arguments or available():
         if version not in versions():

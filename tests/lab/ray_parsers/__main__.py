@@ -181,7 +181,6 @@ def _differences(
 
 
 def main() -> int:
-    """Compare with the Ray in each environment."""
     parser = argparse.ArgumentParser(description="Compare the rules with Ray's parsers.")
     parser.add_argument("environments", nargs="+", metavar="ENVIRONMENT")
     parser.add_argument("--clusters", type=int, default=20_000)

@@ -19,7 +19,6 @@ kept = dict(os.environ)
 
 
 def verdict(group: Json, variables: dict[str, str]) -> Json:
-    """What Ray takes the host for that is told these variables."""
     os.environ.clear()
     os.environ.update(kept)
     os.environ.update(variables)

@@ -15,7 +15,6 @@ PODS = list(GROUP.pods())
 
 
 def verdict(pod: Json) -> Json:
-    """What Ray takes a host for that is told the truth."""
     values = variables(pod)
     name, worker, pod_type = (
         values["TPU_NAME"],

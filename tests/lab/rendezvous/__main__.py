@@ -35,7 +35,6 @@ Json = dict[str, Any]
 
 
 def main() -> int:
-    """Bring them together, and tell what is wrong."""
     with own_folder() as folder:
         inside = [*UNSHARE, sys.executable, "-m", "tests.lab.rendezvous", str(folder)]
         done = subprocess.run(inside, check=False, timeout=SECONDS + 30, stdout=subprocess.PIPE)

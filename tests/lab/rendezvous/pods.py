@@ -48,7 +48,6 @@ class Pod:
 
     @property
     def devices(self) -> Mapping[str, str]:
-        """The devices that it asks for."""
         found: Mapping[str, str] = self._container.get("resources", {}).get("limits", {})
         return found
 
@@ -65,7 +64,6 @@ class Pod:
         return found
 
     def bind(self, labels: Strings) -> None:
-        """Bind it to a Node with labels, all of which the webhook passes on."""
 
         async def passed_on(node: str) -> Strings:
             assert node == "n"
@@ -94,7 +92,6 @@ class Pod:
 
 
 def admitted(file: Path) -> list[Pod]:
-    """Return the pods of a file, in the order in which KubeRay creates them."""
     command = [sys.executable, "-m", "webhook.cli.main", "preview", "-f", str(file), "-o", "json"]
     done = subprocess.run(command, check=True, capture_output=True, text=True)
     return [Pod(each, number) for number, each in enumerate(json.loads(done.stdout)["items"])]

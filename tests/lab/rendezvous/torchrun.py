@@ -18,7 +18,6 @@ SECONDS: Final = 300
 
 
 def main(python: Path) -> int:
-    """Run it, and tell whether every process has met all others."""
     with own_folder() as folder:
         inside = [*UNSHARE, sys.executable, "-m", "tests.lab.rendezvous.torchrun", str(python)]
         done = subprocess.run(
