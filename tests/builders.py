@@ -59,7 +59,6 @@ class PodBuilder:
         return self
 
     def head(self) -> Self:
-        """Make it a head, whose containers are as those of a worker."""
         self._labels |= {
             names.LABEL_NODE_TYPE: names.NODE_TYPE_HEAD,
             names.LABEL_GROUP: names.HEAD_GROUP,
@@ -79,7 +78,6 @@ class PodBuilder:
         return self
 
     def gated(self, *gates: str) -> Self:
-        """Keep it from being scheduled until these gates are gone."""
         return self.spec(schedulingGates=[{"name": gate} for gate in gates])
 
     def identity(self, replica: int, host: int, name: str) -> Self:
@@ -111,7 +109,6 @@ class PodBuilder:
         return self
 
     def env(self, name: str, value: str | None) -> Self:
-        """Add a variable with a literal value, or with none at all."""
         entry = {"name": name} if value is None else {"name": name, "value": value}
         self._current.setdefault("env", []).append(entry)
         return self
@@ -126,7 +123,6 @@ class PodBuilder:
         return self
 
     def tpu(self, chips: str | int) -> Self:
-        """Ask for TPU chips, as limit and request."""
         return self.resource(names.RESOURCE_TPU, chips).resource(
             names.RESOURCE_TPU, chips, "requests"
         )
@@ -144,7 +140,6 @@ class PodBuilder:
         return self
 
     def spec(self, **fields: object) -> Self:
-        """Set fields of `spec` as they are."""
         self._spec |= fields
         return self
 
@@ -215,7 +210,6 @@ class ClusterBuilder:
         return self
 
     def spec(self, **fields: object) -> Self:
-        """Set fields of `spec` as they are."""
         self._spec |= fields
         return self
 
@@ -252,7 +246,6 @@ def cluster_config(cluster: ClusterBuilder) -> RayClusterConfig:
 
 
 def manifest(document: Object) -> Manifest:
-    """Return an object as if it was read from a file."""
     return Manifest(_NOWHERE, document)
 
 
@@ -312,7 +305,6 @@ def items_of(codec: Codec[Any], page: Object) -> list[Any]:
 def decide(
     pod: Object | PodBuilder, cluster: Object | ClusterBuilder, policy: Policy = DEFAULT_POLICY
 ) -> Decided:
-    """Return what becomes of one pod of one RayCluster, the first pod that the webhook sees."""
     known = cluster.build() if isinstance(cluster, ClusterBuilder) else cluster
     return Webhook(known, policy=policy).admit(pod.build() if isinstance(pod, PodBuilder) else pod)
 

@@ -50,7 +50,6 @@ def _no_thread_is_left() -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def _loggers_are_restored() -> Iterator[None]:
-    """Restore the loggers that a process sends to its own log, so that later tests read them."""
     loggers = [logging.getLogger(name) for name in ("webhook", "uvicorn.error", "asyncio")]
     states = [(logger.handlers, logger.level, logger.propagate) for logger in loggers]
     yield

@@ -73,7 +73,6 @@ def _changes(function: Function, names: set[str]) -> Iterator[str]:
 
 
 def _first(node: ast.expr) -> str:
-    """Return the name that an expression such as `module.TABLE` begins with."""
     while isinstance(node, ast.Attribute | ast.Subscript):
         node = node.value
     return node.id if isinstance(node, ast.Name) else ""

@@ -29,7 +29,6 @@ LEAST: Final = 60
 
 
 def called(node: ast.AST) -> str:
-    """Return the name of what a node calls, without what is before its last dot."""
     if not isinstance(node, ast.Call):
         return ""
     function = node.func

@@ -17,12 +17,10 @@ AXE_VERSION: Final = "4.14.1"
 
 
 def chromium() -> str | None:
-    """Return where chromium is."""
     return shutil.which("chromium") or shutil.which("chromium-browser")
 
 
 def main() -> int:
-    """Install what is missing; return 2 when it cannot be."""
     try:
         if chromium() is None:
             _install("chromium")

@@ -50,7 +50,6 @@ class Cluster:
 
     @contextmanager
     def serving(self) -> Iterator["Cluster"]:
-        """Serve until the end of the block."""
         self._thread.start()
         try:
             asyncio.run_coroutine_threadsafe(self.api.up(), self._loop).result(_SECONDS)
@@ -64,7 +63,6 @@ class Cluster:
 
 @contextmanager
 def dashboard(cluster: Cluster, folder: Path) -> Iterator[str]:
-    """Run `ray-webhook dashboard` on a cluster, and yield the address that it prints."""
     config = kubeconfig(folder, cluster.api.port)
     with dashboard_process("-A", "--kubeconfig", str(config)) as address:
         yield address

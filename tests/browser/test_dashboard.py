@@ -51,7 +51,6 @@ def dark(browser: Browser, shown: Shown) -> Iterator[Page]:
 
 
 def brightness(page: Page) -> float:
-    """Return how bright the page is, from 0 to 255."""
     colour = page.evaluate("getComputedStyle(document.body).backgroundColor")
     return sum(map(float, re.findall(r"[\d.]+", colour)[:3])) / 3
 

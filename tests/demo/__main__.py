@@ -141,7 +141,6 @@ class Demo:
         )
 
     def _refuse(self) -> None:
-        """Apply a RayCluster that could not work."""
         say(f"\n{FACTS[1]}: kubectl apply -f {BROKEN.name}")
         document = read_manifests([BROKEN])[0].document
         response = self._api.review(object_review(document), "/validate")
@@ -250,7 +249,6 @@ def differ(found: object, wanted: object) -> list[str]:
 
 
 def main() -> int:
-    """Serve, play, and leave nothing running."""
     say(
         "ray-webhook: a server on loopback HTTPS, the RayClusters of examples/, and a "
         "kube-apiserver played against it"

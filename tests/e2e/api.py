@@ -140,7 +140,6 @@ class Api:
         return self.request("DELETE", resource.path(namespace, name), _delete_options(grace)).body
 
     def delete_all(self, resource: Resource, namespace: str, selector: str = "") -> None:
-        """Deletes a collection at once."""
         query = {"labelSelector": selector} if selector else {}
         self.request("DELETE", resource.path(namespace), _delete_options(0), query=query)
 

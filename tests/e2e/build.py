@@ -144,7 +144,6 @@ def cache_directory() -> Path:
 
 
 def binary(name: str) -> Path:
-    """The path of a program, built or not."""
     assets = os.environ.get(ASSETS_VARIABLE)
     if assets and BY_NAME[name].asset:
         return Path(assets).resolve() / name
@@ -152,19 +151,14 @@ def binary(name: str) -> Path:
 
 
 def manifests(name: str) -> Path:
-    """The file with what installs a program that has manifests of its own, built or not."""
     return binary(name).with_suffix(".yaml")
 
 
 def crd_directory() -> Path:
-    """The folder with KubeRay's CustomResourceDefinitions, as its module ships them."""
     return BY_NAME[OPERATOR].cache / CRDS
 
 
 def definitions() -> list[bytes]:
-    """KubeRay's CustomResourceDefinitions, as YAML. Raises CannotBuildError where
-    there are none.
-    """
     paths = sorted(crd_directory().glob("*.yaml"))
     if not paths:
         raise CannotBuildError(
@@ -182,9 +176,6 @@ def missing(names: tuple[str, ...] | None = None) -> list[str]:
 
 
 def build(names: tuple[str, ...] | None = None, say: Say = print, parallel: int = 2) -> None:
-    """Makes the named programs (else all that the pair requires) and the CRDs exist. Raises
-    CannotBuildError.
-    """
     names = names or required()
     for name in names:
         path = binary(name)
@@ -324,7 +315,6 @@ def _copy_crds() -> None:
 
 
 def crd_sources() -> list[Path]:
-    """The files of KubeRay's CustomResourceDefinitions. Raises CannotBuildError."""
     folder = module_folder() / "config" / "crd" / "bases"
     found = sorted(folder.glob("*.yaml"))
     if not found:
@@ -333,7 +323,6 @@ def crd_sources() -> list[Path]:
 
 
 def given_sources() -> Path:
-    """Return the sources of the unpublished KubeRay. Raises CannotBuildError."""
     folder = source_folder()
     if folder is None or not (folder / "go.mod").is_file():
         raise CannotBuildError(
@@ -344,9 +333,6 @@ def given_sources() -> Path:
 
 
 def module_folder() -> Path:
-    """The folder of KubeRay's Go module in the module cache, or of its given sources. Raises
-    CannotBuildError.
-    """
     tool = BY_NAME[OPERATOR]
     if tool.is_unpublished:
         return given_sources()

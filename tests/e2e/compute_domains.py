@@ -96,7 +96,6 @@ def domains(api: Api, namespace: str) -> dict[str, str]:
 
 
 def template_domain(api: Api, namespace: str, name: str) -> str:
-    """Return the uid of the ComputeDomain that a ResourceClaimTemplate is of, or nothing."""
     found = api.list(CLAIM_TEMPLATES, namespace)
     return next(
         (each["metadata"]["labels"][_LABEL] for each in found if each["metadata"]["name"] == name),

@@ -213,9 +213,6 @@ class ControlPlane:
         return [*flags, *self._extra_flags]
 
     def _serve_ray(self) -> None:
-        """Creates KubeRay's CustomResourceDefinitions and waits until the API
-        server serves them.
-        """
         for definition in build.definitions():
             self.api.create(CRDS, definition)
         self._api_server.wait_until(self._serves_ray)
@@ -226,7 +223,6 @@ class ControlPlane:
 
 
 def pairs(values: Mapping[str, bool]) -> str:
-    """Switches as flags of Kubernetes programs take them."""
     return ",".join(f"{key}={str(value).lower()}" for key, value in values.items())
 
 

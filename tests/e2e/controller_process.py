@@ -40,7 +40,6 @@ class Controller(Replica):
         return records(self.log)
 
     def start(self) -> None:
-        """Start it, and wait until it is ready."""
         token_kubeconfig(self._plane, self._kubeconfig, CONTROLLER)
         super().start()
 
@@ -49,7 +48,6 @@ class Controller(Replica):
         return next((each.value for each in self._samples(name) if each.labels == labels), 0.0)
 
     def problems(self, namespace: str) -> dict[str, set[str]]:
-        """Return the ids of the problems that its metrics count in a namespace, by RayCluster."""
         found: dict[str, set[str]] = {}
         for each in self._samples("ray_webhook_problems"):
             if each.labels["raycluster_namespace"] == namespace:

@@ -46,7 +46,6 @@ class Dashboard(Startable):
         self._token = ""
 
     def start(self) -> None:
-        """Start it, and wait until it has printed its address."""
         self._program.start()
         self._program.wait_until(lambda: bool(self._printed()))
         (self._token,) = self._printed()
@@ -71,14 +70,12 @@ class Dashboard(Startable):
         return connection, connection.getresponse()
 
     def cluster_report(self) -> Json:
-        """Return the report as JSON."""
         code, text = self.get("/api/v1/status")
         assert code == 200, text
         found: Json = json.loads(text)
         return found
 
     def problems(self, namespace: str) -> Problems:
-        """Return what is wrong in a namespace, as JSON has it."""
         return by_cluster(every_problem(self.cluster_report()), namespace)
 
     @contextmanager
@@ -117,7 +114,6 @@ class OpenPage:
             return {_name(each) for each in root.every("section", "cluster")}
 
     def problems(self, namespace: str) -> Problems:
-        """Return what is wrong in a namespace, as the page has it."""
         with self._held() as root:
             (beside,) = root.by_id("beside")
             found = {"": _ids(beside)}
@@ -162,7 +158,6 @@ def every_problem(cluster_report: Json) -> Objects:
 
 
 def by_cluster(problems: Objects, namespace: str) -> Problems:
-    """Return the ids of problems, of a namespace and of none, by RayCluster."""
     found: Problems = {}
     for each in problems:
         if each.get("namespace", namespace) == namespace:
@@ -171,9 +166,6 @@ def by_cluster(problems: Objects, namespace: str) -> Problems:
 
 
 def kubeconfig_to_look(plane: ControlPlane, name: str, namespace: str) -> Path:
-    """Return the kubeconfig of an account that may list and watch RayClusters and pods in a
-    namespace, and nothing else.
-    """
     place: Object = {"name": name, "namespace": namespace}
     rbac = "rbac.authorization.k8s.io"
     binding: Object = {

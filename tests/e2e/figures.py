@@ -124,7 +124,6 @@ def measure_single_reviews(plane: ControlPlane, _rounds: int) -> None:
 
 
 def has_identity(pod: Json, number: int) -> Json:
-    """Return a worker pod with the identity labels of KubeRay 1.6 and later."""
     replica, host = divmod(number, HOSTS)
     labels = pod["metadata"]["labels"]
     name = f"{labels[names.LABEL_GROUP]}-{replica:05}"
@@ -302,7 +301,6 @@ def _pod_reviews(fleet: Fleet) -> list[Json]:
 
 
 def say(text: str) -> None:
-    """Print a line at once."""
     sys.stdout.write(text + "\n")
     sys.stdout.flush()
 

@@ -34,7 +34,6 @@ class Fleet(Webhook):
 
     @property
     def cpu(self) -> float:
-        """The seconds on a CPU of all processes."""
         return sum(cpu_seconds(member.pid) for member in self.members if member.pid is not None)
 
     def idle_cpu(self, seconds: float = 5) -> float:
@@ -46,7 +45,6 @@ class Fleet(Webhook):
         return (self.cpu - before) / seconds
 
     def start(self) -> None:
-        """Start all, and wait until they are ready."""
         for member in self.members:
             member.start()
         self.members[0].wait_until(lambda: self.ready)
@@ -59,7 +57,6 @@ class Fleet(Webhook):
             member.stop()
 
     def restart(self, number: int, *, at_once: bool) -> None:
-        """End one, by SIGKILL or by SIGTERM, and start it again; wait until it is ready."""
         member, (_, admin) = self.members[number], self.ports[number]
         self.signal(member, signal.SIGCONT)
         member.kill() if at_once else member.stop()

@@ -27,7 +27,6 @@ GROUPED = by(WORKER_GROUP)
 def grouped(
     name: str, groups: Mapping[str, tuple[int, int]], annotations: Mapping[str, str]
 ) -> Json:
-    """A RayCluster of CPU workers: replicas and hosts of each group, by its name."""
     cluster = example("cpu-autoscaled")
     cluster["metadata"] |= {"name": name, "annotations": dict(annotations)}
     spec = cluster["spec"]
@@ -55,7 +54,6 @@ def alive(objects: Objects) -> Objects:
 
 
 def pod_groups(api: Api, namespace: str) -> Objects:
-    """The PodGroups of a namespace that are not being deleted."""
     return alive(api.list(POD_GROUPS, namespace))
 
 

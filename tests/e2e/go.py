@@ -41,7 +41,6 @@ def run(folder: Path, *arguments: str, **variables: str) -> str:
 
 
 def download(folder: Path, module: str) -> None:
-    """Download a module that the folder's go.mod requires. Raises CannotBuildError."""
     done = _run(folder, "mod", "download", module)
     if done.returncode:
         raise CannotBuildError(f"{module} cannot be downloaded: {done.stderr.strip()[-2000:]}")

@@ -20,7 +20,6 @@ class UnsharedStore(MemoryStore):
         super().__init__()
 
     async def run(self) -> None:
-        """Do nothing, until cancelled."""
         await asyncio.Event().wait()
 
 

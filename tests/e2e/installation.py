@@ -78,7 +78,6 @@ def rendered(values: Sequence[str] = ()) -> list[Object]:
 
 
 def apply(plane: ControlPlane, objects: Sequence[Object], *flags: str) -> None:
-    """Apply objects as an administrator does. Fails with what kubectl says."""
     done = plane.kubectl(
         "apply",
         "--server-side",
@@ -108,7 +107,6 @@ def check(plane: ControlPlane) -> None:
 
 @contextmanager
 def applied(plane: ControlPlane, objects: Sequence[Object]) -> Iterator[None]:
-    """Apply objects, and remove them when the block ends."""
     with removed(plane, objects):
         apply(plane, objects)
         yield

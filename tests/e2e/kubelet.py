@@ -37,11 +37,9 @@ class Kubelet:
         self._say(pod, {"phase": "Failed"})
 
     def restart(self, pod: Json) -> None:
-        """Say that the first container of a pod has restarted once."""
         self._say(pod, _status(pod, 1))
 
     def crash(self, pod: Json, restarts: int) -> None:
-        """Say that the containers of a pod have ended so often, and wait for the next start."""
         self._say(pod, _status(pod, restarts, _CRASHED))
 
     def _run(self) -> None:

@@ -122,7 +122,6 @@ def _write() -> None:
 
 
 def _run(pair: Pair) -> Outcomes:
-    """Builds and runs one pair. Raises InterruptedRunError if not every story came to its end."""
     environment = {
         **os.environ,
         KUBERAY_VARIABLE: pair.kuberay,

@@ -50,7 +50,6 @@ class Outcomes:
 
     @classmethod
     def load(cls, pair: Pair) -> Self | None:
-        """What came of a pair the last time, if it ever ran."""
         path = _path(pair)
         if not path.exists():
             return None
@@ -59,7 +58,6 @@ class Outcomes:
         return cls(**found)
 
     def save(self) -> None:
-        """Writes the file, at once or not at all."""
         path = _path(Pair(self.kuberay, self.kubernetes))
         path.parent.mkdir(parents=True, exist_ok=True)
         unfinished = path.with_suffix(".new")

@@ -31,7 +31,6 @@ def main() -> int:
 
 
 def pin(name: str, version: str) -> None:
-    """Writes the folder of one version; the Go module proxy is asked for it."""
     folder = PINS / name / version
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "go.sum").unlink(missing_ok=True)

@@ -122,7 +122,6 @@ class Peer(Startable):
         self._ready = ready
 
     def start(self) -> None:
-        """Starts it, on the ports it had, and waits until it is ready."""
         self._program.start()
         try:
             self._program.wait_until(self._ready)
@@ -131,7 +130,6 @@ class Peer(Startable):
             raise
 
     def stop(self) -> None:
-        """Ends it; what it has written to the API server stays."""
         self._program.stop()
 
     def tail(self, lines: int = 30) -> str:
@@ -153,7 +151,6 @@ def free_port() -> int:
 
 
 def lines(log: Path) -> list[str]:
-    """The lines of a log, but for one that is still being written."""
     return log.read_text(errors="replace").split("\n")[:-1]
 
 
@@ -171,7 +168,6 @@ def accepts_connections(port: int) -> bool:
 
 
 def get(port: int, path: str, seconds: float = 30, host: str = "127.0.0.1") -> str:
-    """Return what a program answers at its port for probes and metrics. Raises NO_ANSWER."""
     opener = build_opener(ProxyHandler({}))
     with opener.open(f"http://{host}:{port}{path}", timeout=seconds) as answer:
         text: str = answer.read().decode()
@@ -179,7 +175,6 @@ def get(port: int, path: str, seconds: float = 30, host: str = "127.0.0.1") -> s
 
 
 def metric_of(port: int, name: str) -> float:
-    """Return the value of a metric without labels."""
     lines = get(port, "/metrics").splitlines()
     return next(float(line.split()[1]) for line in lines if line.startswith(f"{name} "))
 
@@ -214,5 +209,4 @@ class Replica(Peer):
         self._program.kill()
 
     def metric(self, name: str) -> float:
-        """The value of one of its metrics without labels."""
         return metric_of(self._admin_port, name)

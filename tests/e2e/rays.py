@@ -66,13 +66,11 @@ def wait_for_cache(api: Api, resource: Resource, stored: Json) -> None:
 
 
 def worker_of(cluster: Json) -> Json:
-    """A worker pod of a stored RayCluster, as KubeRay sends it when it does not index hosts."""
     manifest = Manifest("stored", cluster)
     return list(expand(cluster, as_cluster(manifest)))[1]
 
 
 def workers(api: Api, namespace: str, cluster: str = "") -> Objects:
-    """The worker pods of a namespace, or of one RayCluster, that are not being deleted."""
     selector = "ray.io/node-type=worker" + (f",ray.io/cluster={cluster}" if cluster else "")
     return [
         pod
@@ -82,7 +80,6 @@ def workers(api: Api, namespace: str, cluster: str = "") -> Objects:
 
 
 def stored(api: Api, namespace: str) -> int:
-    """The number of pods in a namespace, without reading them."""
     page = api.request("GET", PODS.path(namespace), query={"limit": "1"}).body
     return len(page["items"]) + int(page["metadata"].get("remainingItemCount", 0))
 
@@ -90,7 +87,6 @@ def stored(api: Api, namespace: str) -> int:
 def wait_for_workers(
     api: Api, namespace: str, count: int, cluster: str = "", seconds: float = 300
 ) -> Objects:
-    """The worker pods, once they are `count`."""
     return until(
         lambda: _exactly(count, workers(api, namespace, cluster)),
         f"{count} workers of {namespace} {cluster}",
@@ -132,7 +128,6 @@ def replica_names(pods: Objects) -> set[str]:
 
 
 def wrong_identities(pods: Objects, *clusters: Json) -> list[str]:
-    """What is wrong with the identities of pods that came up without deletions."""
     hosts = {
         (cluster["metadata"]["name"], group["groupName"]): group["numOfHosts"]
         for cluster in clusters
@@ -142,5 +137,4 @@ def wrong_identities(pods: Objects, *clusters: Json) -> list[str]:
 
 
 def events_of(api: Api, namespace: str, reason: str) -> Objects:
-    """Return the events of a reason."""
     return [each for each in api.list(EVENTS, namespace) if each["reason"] == reason]

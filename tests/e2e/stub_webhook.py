@@ -65,7 +65,6 @@ class StubWebhook:
 
 
 def pod_entry(name: str, client: Json, **fields: object) -> Json:
-    """Return an entry of a configuration that is called for pods that are created."""
     rule = {"apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods"]}
     return {
         "name": name,
@@ -80,7 +79,6 @@ def pod_entry(name: str, client: Json, **fields: object) -> Json:
 
 @contextmanager
 def registered(plane: ControlPlane, name: str, entries: Sequence[Json]) -> Iterator[None]:
-    """Register entries of a mutating webhook until the end of the block."""
     plane.api.create(MUTATING_WEBHOOKS, {"metadata": {"name": name}, "webhooks": [*entries]})
     try:
         yield

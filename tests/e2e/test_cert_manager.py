@@ -110,7 +110,6 @@ def test_certificate_and_authority_change_and_no_call_is_lost() -> None:
 
 
 def renewed(plane: ControlPlane, cert_manager: CertManager, name: str) -> None:
-    """Renew a Certificate, and wait until its Secret has another one."""
     before = secret(plane, name)["tls.crt"]
     cert_manager.renew(name, NAMESPACE)
     until(lambda: secret(plane, name)["tls.crt"] != before, f"{name} is renewed")
@@ -130,7 +129,6 @@ def signed_anew(plane: ControlPlane, cert_manager: CertManager, previous: str) -
 
 
 def taken_over(plane: ControlPlane, deployed: Deployed) -> None:
-    """Wait until every process serves the certificate of the Secret."""
     stored = x509.load_pem_x509_certificate(base64.b64decode(secret(plane, CERTIFICATE)["tls.crt"]))
     bundle = next(iter(bundles(plane)))
     until_equal(
@@ -184,7 +182,6 @@ def authority_of(plane: ControlPlane) -> str:
 
 
 def has_identity(plane: ControlPlane, worker: Json) -> bool:
-    """Return whether a worker pod comes back with its identity. Raises ApiError."""
     namespace = worker["metadata"]["namespace"]
     stored = plane.api.create(PODS, worker, namespace, dryRun="All")
     return names.LABEL_HOST_INDEX in stored["metadata"]["labels"]

@@ -47,7 +47,6 @@ def a_rack(scope: str, hosts: int = 1, replicas: int = 2) -> Json:
 
 
 def running(plane: ControlPlane, namespace: str, number: int) -> Objects:
-    """Return the worker pods, once there are so many."""
     until(lambda: len(workers(plane.api, namespace)) == number, f"{number} workers exist")
     return workers(plane.api, namespace)
 

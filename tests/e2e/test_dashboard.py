@@ -84,7 +84,6 @@ def test_a_dashboard_and_a_controller_of_a_namespace_go_by_their_labels_alone_wh
 
 
 def is_ignored(problems: Callable[[], Problems]) -> bool:
-    """Whether the RayCluster is said to be left alone."""
     return "ignored" in problems().get("llama", ())
 
 

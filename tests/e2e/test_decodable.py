@@ -41,7 +41,6 @@ def probed(name: str, port: object) -> Json:
 
 
 def first_group(cluster: Json) -> Json:
-    """The only worker group."""
     group: Json
     (group,) = cluster["spec"]["workerGroupSpecs"]
     return group
@@ -58,7 +57,6 @@ def created(plane: ControlPlane, cluster: Json, namespace: str) -> bool:
 
 
 def refused(plane: ControlPlane, cluster: Json, namespace: str) -> bool:
-    """Return whether the policy refuses a RayCluster, of which nothing stays."""
     if not created(plane, cluster, namespace):
         return True
     plane.api.delete(RAY_CLUSTERS, cluster["metadata"]["name"], namespace)

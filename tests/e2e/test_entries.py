@@ -158,7 +158,6 @@ class Reversed(Webhook):
 
 
 def sidecar(pod: Json) -> list[Json]:
-    """Return a patch that adds a container, once."""
     if any(each["name"] == "sidecar" for each in pod["spec"]["containers"]):
         return []
     value = {"name": "sidecar", "image": "sidecar"}
@@ -166,7 +165,6 @@ def sidecar(pod: Json) -> list[Json]:
 
 
 def cpu_cluster() -> Json:
-    """Return a RayCluster with single-host workers without accelerators."""
     cluster = example("tpu-three-replicas")
     cluster["metadata"]["name"] = "cpus"
     (group,) = cluster["spec"]["workerGroupSpecs"]

@@ -74,7 +74,6 @@ class Machines(Kubelet):
 
 
 def is_ready(pod: Json) -> bool:
-    """Whether a pod is Ready and not being deleted."""
     conditions = pod["status"].get("conditions") or ()
     ready = any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)
     return ready and "deletionTimestamp" not in pod["metadata"]

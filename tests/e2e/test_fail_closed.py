@@ -99,7 +99,6 @@ def exists(plane: ControlPlane, kind: Resource, namespace: str | None = None) ->
 
 @contextmanager
 def repeated(look: Callable[[], object]) -> Iterator[None]:
-    """Call a function again and again, until the end of the block."""
     ended = Event()
 
     def watch() -> None:

@@ -113,7 +113,6 @@ def answering(
     address: str = "127.0.0.1",
     listens: bool = True,
 ) -> Iterator[dict[str, str]]:
-    """Give the clientConfig of a server that gives one answer; NONE is that it gives none."""
     status, headers, body = answer
     over = Event()
 

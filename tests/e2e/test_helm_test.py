@@ -68,7 +68,6 @@ class HelmTest:
             return ended.result(), self._printed
 
     def _run_its_pod(self) -> None:
-        """Do what scheduler and kubelet would: run what the pod says, as its account."""
         (pod,) = until(
             lambda: [
                 each

@@ -175,7 +175,6 @@ def queue() -> Sequence[Json]:
 
 
 def slices(name: str, *replicas: int, **annotations: str) -> Json:
-    """A queued RayCluster with a group of two-host slices for each number of replicas."""
     cluster = example("tpu-dynamic-slice-kueue")
     cluster["metadata"] |= {"name": name, "annotations": annotations}
     (pattern, *_) = cluster["spec"]["workerGroupSpecs"]

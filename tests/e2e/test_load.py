@@ -64,7 +64,6 @@ def test_no_identity_is_held_twice_among_a_thousand_pods_that_come_up_together(
 def bring_up(
     plane: ControlPlane, namespace: str, clusters: list[Json], flags: tuple[str, ...]
 ) -> tuple[float, Objects]:
-    """The seconds until all workers were stored, and the workers; everything is deleted again."""
     plane.namespace(namespace)
     with Operator(plane, multi_host_indexing=False, reconcile_concurrency=10, flags=flags):
         started = monotonic()
@@ -83,7 +82,6 @@ def bring_up(
 
 
 def durations(plane: ControlPlane) -> Histogram:
-    """How long the API server waited for the webhook, over all its reviews of pods."""
     exposition = plane.api.request("GET", "/metrics").body["message"]
     return Histogram.read(
         exposition,

@@ -67,7 +67,6 @@ IDENTITIES = {
 
 
 def problems(plane: ControlPlane, capsys: pytest.CaptureFixture[str]) -> set[str]:
-    """The problems of the installation and of identities, as `status` shows them."""
     flags = ["--kubeconfig", str(plane.admin_kubeconfig), "-o", "json", "-n", NAMESPACE]
     capsys.readouterr()
     status = main(["status", *flags])

@@ -66,7 +66,6 @@ def _status(quota: Json) -> Json:
 
 
 def _refusal(api: Api, cluster: Json, namespace: str) -> str:
-    """Create pods until one is refused, and return the message, empty if none is."""
     for pod in expand(cluster, msgspec.convert(cluster, RayCluster)):
         metadata = {"generateName": "pod-"}
         spec = {**pod["spec"], "serviceAccountName": "default"}

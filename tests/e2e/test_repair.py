@@ -76,7 +76,6 @@ def asking(name: str, replicas: int, **annotations: str) -> Json:
 
 
 def sealed(api: Api, namespace: str, count: int) -> Objects:
-    """The workers, once they are so many, and the controller has recorded all their replicas."""
 
     def found() -> Objects:
         pods = workers(api, namespace)
@@ -103,7 +102,6 @@ def host_id(uid: str) -> str:
 
 
 def record(api: Api, namespace: str) -> Record:
-    """What the controller recorded of the one worker group of the RayCluster `one`."""
     uid = api.get(RAY_CLUSTERS, "one", namespace)["metadata"]["uid"]
     try:
         data = api.get(CONFIG_MAPS, RECORDS, NAMESPACE).get("data") or {}
@@ -130,7 +128,6 @@ def delete(api: Api, namespace: str, *pods: Json) -> None:
 
 
 def gone(api: Api, namespace: str, pods: Objects) -> None:
-    """Return when no pod of a replica is left, but some that are being deleted."""
     until(lambda: not uids(pods) & uids(workers(api, namespace)), "the replica goes", SECONDS)
 
 
@@ -162,7 +159,6 @@ def waiting(repair: Webhook, why: str) -> float:
 
 
 def notes(api: Api, namespace: str) -> list[str]:
-    """What events say of replicas that were replaced."""
     return [each["note"] for each in api.list(EVENTS, namespace) if "replaced" in each["note"]]
 
 
@@ -193,7 +189,6 @@ def test_a_replica_that_lost_a_host_is_replaced_and_the_others_stay(
 
 
 def ranks(pods: Objects) -> dict[int, tuple[str, ...]]:
-    """Return rank, number of hosts and rendezvous host in the environment, by replica index."""
     found: dict[int, tuple[str, ...]] = {}
     for pod in pods:
         container = pod["spec"]["containers"][0]
@@ -340,7 +335,6 @@ def test_a_controller_that_ends_between_mark_and_deletion_goes_on_where_it_stopp
 
 
 def begin(api: Api, namespace: str, pods: Objects) -> None:
-    """Record, as the controller does, that a replica is about to be deleted."""
     cluster = api.get(RAY_CLUSTERS, "one", namespace)
     (group,) = cluster["spec"]["workerGroupSpecs"]
     (name,) = replica_names(pods)

@@ -52,7 +52,6 @@ def test_a_pod_that_replaces_another_takes_its_identity(control_plane: ControlPl
 
 
 def members(webhook: Webhook, known: float, more: int) -> float:
-    """Return how many pods the webhook's cache contains, once it has `more` than it had."""
     return until(
         lambda: count if (count := webhook.metric("ray_webhook_members")) >= known + more else 0.0,
         "the cache contains the new pods",

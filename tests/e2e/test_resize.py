@@ -50,7 +50,6 @@ def test_pods_of_listed_groups_grow_in_place_although_they_never_restart(
 
 
 def resizable(name: str, *listed: str) -> Json:
-    """An autoscaled RayCluster with two groups, of which Ray may resize those that are listed."""
     annotation = json.dumps({"groups": dict.fromkeys(listed, MAXIMA)})
     cluster = grouped(
         name, {"listed": (1, 1), "unlisted": (1, 1)}, {names.ANNOTATION_IPPR: annotation}
@@ -60,7 +59,6 @@ def resizable(name: str, *listed: str) -> Json:
 
 
 def by_group(pods: Objects, count: int) -> dict[str, Any]:
-    """The pods by their group, once they are `count`; each group has one."""
     return (
         {pod["metadata"]["labels"][names.LABEL_GROUP]: pod for pod in pods}
         if len(pods) == count

@@ -24,7 +24,6 @@ def registered(webhook: Webhook) -> None:
 
 
 def shard(name: str, **annotations: str) -> Json:
-    """A RayCluster of a shard group; `index` gives it an index."""
     cluster = slices(name, 0)
     cluster["metadata"]["annotations"] = {GROUP: annotations.get("group", "search")}
     if "index" in annotations:
@@ -46,9 +45,6 @@ def mutations(webhook: Webhook, namespace: str) -> list[Json]:
 
 
 def reviews(webhook: Webhook, namespace: str) -> list[tuple[str, str]]:
-    """Name and operation of the reviews of RayClusters of a namespace, by both
-    webhooks, in order.
-    """
     lines = webhook.admissions("RayCluster")
     return [(line["name"], line["operation"]) for line in lines if line["namespace"] == namespace]
 

@@ -111,7 +111,6 @@ class Setup:
         return main([*arguments, *where])
 
     def problems(self) -> Problems:
-        """The ids of all problems by RayCluster; those of none under no name."""
         return by_cluster(self._problems(), NAMESPACE)
 
     def heal(self) -> None:
@@ -172,7 +171,6 @@ def setup(
 
 
 def report(api: Api, pod: str, status: Json) -> None:
-    """Report the status of a pod, as kubelet does."""
     api.request("PATCH", PODS.path(NAMESPACE, pod, "status"), {"status": status}, MERGE_PATCH)
 
 
@@ -206,13 +204,11 @@ def change(api: Api, cluster: str, **metadata: Json) -> None:
 
 
 def change_group(api: Api, cluster: str, **fields: object) -> None:
-    """Change the only worker group of a RayCluster."""
     (group,) = api.get(RAY_CLUSTERS, cluster, NAMESPACE)["spec"]["workerGroupSpecs"]
     api.patch(RAY_CLUSTERS, cluster, {"spec": {"workerGroupSpecs": [group | fields]}}, NAMESPACE)
 
 
 def container(name: str = "ray-worker", restarts: int = 0, **fields: object) -> Json:
-    """Return the status of a container, which is not ready unless stated otherwise."""
     status = {"name": name, "image": "", "imageID": "", "ready": False, "restartCount": restarts}
     return status | fields
 
@@ -231,7 +227,6 @@ def lose_identity(api: Api) -> None:
 
 
 def lose_group(api: Api) -> None:
-    """A pod is of a group that its RayCluster does not have."""
     change(api, "ungrouped", labels={"ray.io/group": "former"})
 
 
@@ -265,7 +260,6 @@ def renumber(api: Api) -> None:
 
 
 def multi_slice(replicas: int) -> Json:
-    """A RayCluster with a job over as many slices."""
     cluster = slices("renumbered", replicas)
     (group,) = cluster["spec"]["workerGroupSpecs"]
     (ray,) = group["template"]["spec"]["containers"]
@@ -331,7 +325,6 @@ def defer_resize(api: Api) -> None:
 
 
 def fail_resize(api: Api) -> None:
-    """Ray's autoscaler gives up a resize in place."""
     status = json.dumps({"last-failed-at": int(time.time()), "last-failed-reason": "timed out"})
     change(api, "unresized", annotations={"ray.io/ippr-status": status})
 
@@ -482,7 +475,6 @@ EVENTS: tuple[tuple[str, str], ...] = (
 
 
 def _missing_events(api: Api) -> list[tuple[str, str]]:
-    """The RayClusters that lack their event."""
     return [
         (name, reason)
         for name, reason in EVENTS
@@ -491,9 +483,6 @@ def _missing_events(api: Api) -> list[tuple[str, str]]:
 
 
 def _after_remedies(setup: Setup) -> Problems:
-    """The problems that remain after all remedies, what KubeRay does upon them, and pods
-    that come up.
-    """
     setup.heal()
     setup.let_run()
     return setup.problems()
@@ -563,7 +552,6 @@ def test_a_container_that_ends_again_and_again_has_one_answer(
         until(lambda: not setup.problems().get("looping"), "the pods are ready")
 
         def play() -> int:
-            """Report the next state of the container, as kubelet does."""
             nonlocal plays
             report(api, name_of(api, "looping"), looping(plays))
             plays += 1

@@ -66,7 +66,6 @@ def pod(name: str, labels: dict[str, str], annotations: dict[str, str] | None = 
 
 # Any object
 def said(plane: ControlPlane, user: str, namespace: str, *words: str, body: Any = None) -> str:  # noqa: ANN401
-    """Return what is said to a user who is refused, or nothing."""
     done = plane.kubectl(
         f"--as={user}", "-n", namespace, *words, stdin=yaml.safe_dump(body) if body else ""
     )

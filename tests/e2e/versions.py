@@ -120,7 +120,6 @@ MATRIX: Final = (
 
 
 def chosen() -> Pair:
-    """The pair of the environment; what it leaves open is the newest."""
     return Pair(
         os.environ.get(KUBERAY_VARIABLE) or NEWEST.kuberay,
         os.environ.get(KUBERNETES_VARIABLE) or NEWEST.kubernetes,

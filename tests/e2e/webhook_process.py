@@ -104,7 +104,6 @@ class Webhook(Replica):
         return granted(self.manifests, account)
 
     def admissions(self, kind: str = "Pod") -> list[Json]:
-        """The reviews of one kind in its log, but for those of a dry run."""
         return admissions_in(self.log, kind)
 
     def _is_authorized(self) -> bool:
@@ -172,12 +171,10 @@ class Webhook(Replica):
         return False
 
     def _await_silence(self) -> None:
-        """Wait until the API server has taken in that there is no webhook any more."""
         until(lambda: not any(map(self._refuses, _PROBES)), "the API server asks no webhook")
 
 
 def admissions_in(log: Path, kind: str) -> list[Json]:
-    """The reviews of one kind in a log, but for those of a dry run."""
     return [line for line in records(log) if line.get("kind") == kind and not line.get("dry_run")]
 
 

@@ -41,9 +41,6 @@ def modules() -> list[ModuleType]:
 
 
 def containers(*roots: object) -> dict[int, Container]:
-    """Return the containers that are reachable from the modules of the program and from roots, by
-    identity.
-    """
     own = modules()
     outside = {id(vars(each)) for each in sys.modules.values() if isinstance(each, ModuleType)}
     found: dict[int, Container] = {}
@@ -78,7 +75,6 @@ def _called(value: object) -> str:
 
 
 def _referents(value: object) -> list[object]:
-    """Return the objects that an object refers to, of a function without its globals."""
     if isinstance(value, FunctionType):
         return [*(value.__closure__ or ()), *(value.__defaults__ or ())]
     if isinstance(value, dict):  # the garbage collector does not traverse keys that are texts
@@ -93,7 +89,6 @@ def _entries(value: Any) -> int:  # noqa: ANN401 - a container
 
 
 def _size(value: object, depth: int = 4) -> int:
-    """Return the bytes of an entry, without those of containers in it."""
     if isinstance(value, (*_CONTAINERS, *_OUTSIDE, type, FunctionType)):
         return 0
     size = sys.getsizeof(value)

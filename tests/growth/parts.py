@@ -96,7 +96,6 @@ def sample(part: Part, number: int, depth: int = _DEPTH) -> Any:  # noqa: ANN401
 
 
 def filled(document: Any, part: Part, path: Path, number: int) -> Any:  # noqa: ANN401 - JSON
-    """Return a document whose list or map at a path has as many entries."""
     if not path:
         assert part.entries is not None
         entries = [sample(part.entries, each) for each in range(number)]

@@ -172,7 +172,6 @@ def _quotas(number: int) -> Scene:
 
 
 def _events(number: int) -> Scene:
-    """Return a scene with events of each reason, about one pod."""
     scene, name = Scene(llama()), "llama-tpu-worker-1-3"
     scene.changed(name, status={"conditions": [{"type": "Ready", "status": "False"}]})
     for each in range(number):
@@ -232,7 +231,6 @@ def _status(population: Population) -> Build:
 
 
 def _items(scene: Scene) -> Iterator[Object]:
-    """Yield the objects of a scene, as in a file."""
     yield {"apiVersion": "ray.io/v1", "kind": "RayCluster", **scene.cluster}
     kinds = {"Pod": scene.pods.values(), "Event": scene.events, "Node": scene.nodes}
     for kind, objects in (kinds | {"ResourceQuota": scene.quotas}).items():

@@ -138,7 +138,6 @@ def unbounded(before: dict[int, Container], after: dict[int, Container]) -> dict
 
 
 def grown_of_serve() -> dict[str, str]:
-    """Return the containers of serve that are not bounded."""
     process = serve.build(SETTINGS, io.BytesIO())
     (state,) = instances(ClusterState, process)
     mutation, validation = (next(instances(kind, process)) for kind in (Mutation, ObjectReviewer))

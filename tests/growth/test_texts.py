@@ -77,7 +77,6 @@ _KINDS: Final[dict[str, Callable[[str], Object]]] = {
 
 
 def _excess(kind: str, unit: str) -> float:
-    """Return the ratio of the time for twice the text, if it is more than linear."""
 
     def check(length: int) -> Call:
         document: Any = _KINDS[kind](unit * (length // len(unit)) + _END)

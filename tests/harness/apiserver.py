@@ -85,7 +85,6 @@ class ApiServer:
         return response
 
     def admit(self, pod: Object, *, dry_run: bool = False) -> tuple[Object, list[Object]]:
-        """Return the pod as the webhook wants it, and the patch. Raises RefusedError."""
         response = self.review(pod_review(pod, dry_run=dry_run))
         self.warnings += response.get("warnings", [])
         if not response["allowed"]:
@@ -96,7 +95,6 @@ class ApiServer:
         return jsonpatch.apply_patch(pod, patch), patch
 
     def create(self, pod: Object) -> Object:
-        """Admit a pod and store it under a generated name. Raises RefusedError."""
         stored, _ = self.admit(pod)
         stored = copy.deepcopy(stored)
         suffix = "".join(self._random.choices("bcdfghjklmnpqrstvwxz2456789", k=5))
@@ -109,7 +107,6 @@ class ApiServer:
         return stored
 
     def delete(self, pod: Object) -> None:
-        """Delete a stored pod: the webhook is called, as with a rule for DELETE."""
         review = pod_review(pod, operation="DELETE")
         review["request"] |= {"object": None, "oldObject": pod, "name": pod["metadata"]["name"]}
         assert self.review(review)["allowed"]
@@ -119,7 +116,6 @@ class ApiServer:
 def pod_review(
     pod: Object, *, operation: str = "CREATE", dry_run: bool = False, uid: str | None = None
 ) -> Object:
-    """Return the AdmissionReview of a pod, as kube-apiserver sends it."""
     kind, resource = POD
     return {
         "apiVersion": "admission.k8s.io/v1",
@@ -142,7 +138,6 @@ def pod_review(
 
 
 def object_review(document: Object, *, old: Object | None = None, uid: str | None = None) -> Object:
-    """Return the AdmissionReview of a Ray object that is created, or updated from `old`."""
     kind = {"group": "ray.io", "version": "v1", "kind": document["kind"]}
     review = pod_review(document, operation="UPDATE" if old else "CREATE", uid=uid)
     resource = {"group": "ray.io", "version": "v1", "resource": document["kind"].lower() + "s"}

@@ -18,7 +18,6 @@ T = TypeVar("T")
 
 
 def renamed(scene: Scene, namespace: str, name: str) -> Observed:
-    """Return what is observed of a scene whose RayCluster has another name and namespace."""
     text = msgspec.json.encode(scene.observed()).decode()
     text = text.replace('"team"', json.dumps(namespace)).replace("llama", name)
     text = text.replace("uid-of-", f"uid-of-{namespace}-")
@@ -74,7 +73,6 @@ def _view(document: Object, kind: type[T]) -> T:
 
 
 def document_of(scene: Scene, namespace: str, name: str) -> dict[str, list[Object]]:
-    """Return the objects of a scene by resource, under another name and namespace."""
     found = {
         "rayclusters": [scene.cluster],
         "pods": list(scene.pods.values()),

@@ -49,7 +49,6 @@ def _called(documents: list[Object], name: str) -> list[Object]:
 
 
 def _placed(text: str, cluster: int, index: int) -> str:
-    """Return the pods of replica 0 as those of another."""
     text = text.replace('"tpu-0"', f'"tpu-{index}"').replace("tpu-0-", f"tpu-{index}-")
     text = text.replace("-worker-0-", f"-worker-{index}-")
     text = text.replace('"node-0-', f'"node-{cluster}-{index}-')

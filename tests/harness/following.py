@@ -57,12 +57,10 @@ class Following:
 
 
 def tuple_of(identity: HostIdentity) -> tuple[int, int, str]:
-    """Return an identity as something that sorts."""
     return identity.replica, identity.host, identity.name
 
 
 def plain(api: FakeApi) -> Load:
-    """Return the access to a server without credentials."""
 
     async def load() -> Access:
         return Access(api.url)
@@ -101,7 +99,6 @@ async def following(
     namespaces: Sequence[str] = (),
     load: Load | None = None,
 ) -> AsyncIterator[Following]:
-    """Follow a fake API server, until the end of the block."""
     clusters, members = ClusterIndex(), Membership()
     connection = client_of(load or plain(api))
     state = ClusterState(connection, clusters, members, namespaces, timing)
@@ -110,7 +107,6 @@ async def following(
 
 
 async def eventually(condition: Callable[[], object], seconds: float = 180.0) -> None:
-    """Wait until a condition holds."""
     try:
         async with asyncio.timeout(seconds):
             # A condition over many things, with no one to signal it

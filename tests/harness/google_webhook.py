@@ -17,7 +17,6 @@ Object = dict[str, Any]
 
 
 def mutate(pod: Object, others: Iterable[Object]) -> list[Object]:
-    """Return the patch for a pod that is created, while `others` of its group are there."""
     asking = [each for each in _containers(pod) if _chips(each)]
     if not asking:
         return []
@@ -59,7 +58,6 @@ def mutate(pod: Object, others: Iterable[Object]) -> list[Object]:
 
 
 def admitted(pod: Object, others: Iterable[Object] = ()) -> Object:
-    """Return a pod as it is created."""
     created: Object = jsonpatch.apply_patch(copy.deepcopy(pod), mutate(pod, others))
     return created
 

@@ -37,7 +37,6 @@ class Element:
         return set(self.attributes.get("class", "").split())
 
     def every(self, name: str, of_class: str = "") -> "list[Element]":
-        """Return the elements of a name within, and of a class if one is given."""
         found = (each for each in self if each.name == name)
         return [each for each in found if not of_class or of_class in each.classes]
 

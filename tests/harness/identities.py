@@ -18,7 +18,6 @@ class Held(NamedTuple):
 
 
 def identity_of(pod: dict[str, Any]) -> Held | None:
-    """Return the identity in the labels of a pod, or None for a pod without one."""
     labels = pod["metadata"]["labels"]
     if names.LABEL_REPLICA_INDEX not in labels:
         return None

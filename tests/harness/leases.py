@@ -19,7 +19,6 @@ class Direct(ServerApi):
         return carry_out(self.server)
 
     def entries(self, group: str) -> dict[tuple[int, int], str]:
-        """Return the holders of a group by replica and host, as Leases contain them."""
         found: dict[tuple[int, int], str] = {}
         for lease in self.server.leases.values():
             text = lease["metadata"]["annotations"][names.ANNOTATION_RESERVATIONS]

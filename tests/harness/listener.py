@@ -91,7 +91,6 @@ def server_pair(signer: Pair, now: datetime | None = None) -> Pair:
 
 
 def write(directory: Path, pair: Pair) -> None:
-    """Write a pair as files."""
     directory.mkdir(parents=True, exist_ok=True)
     (directory / "tls.crt").write_bytes(pair.certificate)
     (directory / "tls.key").write_bytes(pair.key)
@@ -129,7 +128,6 @@ def ask(port: int, context: ssl.SSLContext, *, name: str | None = "localhost") -
 
 
 def until(condition: Callable[[], object], seconds: float = 180) -> None:
-    """Wait for a condition. Raises TimeoutError."""
     end = monotonic() + seconds
     while not condition():
         if monotonic() > end:

@@ -14,7 +14,6 @@ def a_pod(
     group: str = "tpu",
     namespace: str = "default",
 ) -> Object:
-    """Return a worker pod, with the labels of a multi-host identity if there is one."""
     labels = {
         "ray.io/cluster": cluster,
         "ray.io/group": group,

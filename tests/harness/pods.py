@@ -43,6 +43,5 @@ LABELS = {
 
 
 def without(pod: Object, label: str) -> Object:
-    """Return the pod without a label."""
     del pod["metadata"]["labels"][label]
     return pod

@@ -58,7 +58,6 @@ async def publishing(
     timing: QueueTiming = PACE,
     subject: Subject = SCHEDULING_GROUPS,
 ) -> AsyncIterator[Publishing]:
-    """Publish to a fake API server, until the end of the block."""
     connection, objects, rests = client_of(plain(api)), Objects(), Rests()
     index = GroupIndex(objects)
     observing = Observing(connection, objects, namespaces, QUICK, other_kinds=())

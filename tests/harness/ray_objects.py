@@ -207,7 +207,6 @@ def rules(built: Built | Json, settings: RuleSettings = DEFAULTS) -> set[str]:
 
 
 def findings(built: Built, *wanted: str, settings: RuleSettings = DEFAULTS) -> list[Finding]:
-    """Return the findings in an object, of these rules if any are named."""
     listed = check(built.kind, built.build(), settings)
     return [each for each in listed if not wanted or each.rule in wanted]
 

@@ -48,7 +48,6 @@ class Registry:
         self.put(VALIDATING, {"webhooks": webhooks})
 
     def put(self, path: str, body: Object) -> None:
-        """Store an object as a new version."""
         self._number += 1
         self.objects[path] = {
             **body,
@@ -94,7 +93,6 @@ class Registry:
 
 @contextmanager
 def registry() -> Iterator[Registry]:
-    """Serve a registry on loopback until the block ends."""
     objects = Registry()
 
     class Server(Handler):

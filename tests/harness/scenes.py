@@ -49,7 +49,6 @@ def instant(seconds: float) -> str:
 
 
 def llama(replicas: int = 2, **spec: object) -> ClusterBuilder:
-    """Return a builder of a RayCluster of TPU v5p slices of four hosts."""
     selector = {names.NODE_TPU_ACCELERATOR: "tpu-v5p-slice", names.NODE_TPU_TOPOLOGY: "2x2x4"}
     amounts = {names.RESOURCE_TPU: "4"}
     container: Object = {"name": "ray-worker", "image": "rayproject/ray:2.54.0"}
@@ -194,7 +193,6 @@ class Scene:
 
 @cache
 def _mutating() -> bytes:
-    """Return the chart's MutatingWebhookConfiguration as JSON."""
     return msgspec.json.encode(yaml.load(MUTATING.read_text(), yaml.CSafeLoader))
 
 

@@ -97,7 +97,6 @@ class _Handler(BaseHTTPRequestHandler):
             self._send(200, _selected(body, parse_qs(url.query)))
 
     def _watch(self, path: str) -> None:
-        """Send what changes, until the server ends."""
         self.send_response(200)
         self.send_header("Content-Type", "application/json")
         self.end_headers()

@@ -77,7 +77,6 @@ def seconds(call: Call, turns: int = 5) -> float:
 
 
 def grown(build: Build, number: int, measure: Callable[[Call], float] = lines) -> Growth:
-    """Return the work for a number of parts, twice and four times as many."""
     calls = [build(number * factor) for factor in (1, 2, 4)]
     return Growth(number, tuple(measure(call) for call in calls))  # type: ignore[arg-type]
 

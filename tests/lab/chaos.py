@@ -55,7 +55,6 @@ class Watchman:
         self._thread.join(30)
 
     def look(self) -> None:
-        """Look once."""
         held = Counter(
             identity[:4]
             for pod in workers(self._plane.api, NAMESPACE)
@@ -91,7 +90,6 @@ class Chaos:
         }
 
     def strike(self) -> None:
-        """Let one thing break, and be whole again."""
         kind = self.random.choice(list(self._kinds))
         self.done[kind] += 1
         with suppress(ApiError, OSError):
@@ -188,7 +186,6 @@ def run(plane: ControlPlane, story: Story) -> str:
 
 
 def main() -> int:
-    """Run it; 1 when an identity was held twice."""
     parser = argparse.ArgumentParser(description=__doc__)
     for name, default in asdict(Story()).items():
         parser.add_argument(f"--{name}", type=type(default), default=default)

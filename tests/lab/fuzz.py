@@ -62,7 +62,6 @@ class Rounds:
 
 
 def main() -> int:
-    """Run until the time is over."""
     parser = argparse.ArgumentParser(
         prog="python -m tests.lab.fuzz", description="Explore with fresh seeds."
     )

@@ -25,26 +25,20 @@ _CHART_ONLY = ("app.kubernetes.io/managed-by", "app.kubernetes.io/version", "hel
 
 
 def kustomize(folder: str) -> list[Object]:
-    """Return the objects of a kustomization, such as `manifests/monitoring`."""
     return _objects(run("kustomize", "build", str(ROOT / folder)).stdout)
 
 
 def installation(mode: str, *values: str) -> list[Object]:
-    """Return the objects of the chart in a certificate mode with further values, such as
-    `repair.enabled=true`.
-    """
     return helm("--set", ",".join([f"certificates.source={mode}", *values]))
 
 
 def helm(*flags: str, release: str = "ray-webhook", namespace: str = "ray-webhook") -> list[Object]:
-    """Return the objects of the chart, without those that only `helm test` makes."""
     return _objects(template("--skip-tests", *flags, release=release, namespace=namespace).stdout)
 
 
 def template(
     *flags: str, release: str = "ray-webhook", namespace: str = "ray-webhook"
 ) -> subprocess.CompletedProcess[str]:
-    """Render the chart. Raises CalledProcessError when Helm refuses."""
     where = ("--namespace", namespace, "--kube-version", KUBE_VERSION)
     registry = ("--set", f"image.registry={REGISTRY}")
     return run("helm", "template", release, str(CHART), *where, *registry, *flags)
@@ -57,7 +51,6 @@ def refusal(*flags: str) -> str:
 
 
 def one(objects: Iterable[Object], kind: str, name: str | None = None) -> Object:
-    """Return the only object of a kind, or of kind and name."""
     (found,) = (
         found
         for found in objects
@@ -72,7 +65,6 @@ def pod_of(objects: Iterable[Object], deployment: str = "ray-webhook") -> Object
 
 
 def container_of(objects: Iterable[Object], deployment: str = "ray-webhook") -> Object:
-    """Return the only container of the pods of a Deployment."""
     (container,) = pod_of(objects, deployment)["containers"]
     found: Object = container
     return found

@@ -157,7 +157,6 @@ def test_every_alert_has_a_case() -> None:
 
 
 def expected(name: str, labels: Mapping[str, str]) -> list[Object]:
-    """Return the alert as promtool expects it."""
     rule = RULES[name]
 
     def filled(text: str) -> str:

@@ -27,7 +27,6 @@ def edited(kustomization: str, folder: Path, *edits: str) -> list[Object]:
 
 
 def without_namespace(objects: list[Object]) -> dict[Identity, Object]:
-    """Return the objects by kind and name without the Namespace, which the chart does not have."""
     return {key: value for key, value in by_identity(objects).items() if key[0] != "Namespace"}
 
 

@@ -67,7 +67,6 @@ def test_every_panel_is_below_a_row_and_what_concerns_replicas_is_chosen_by_the_
 
 
 def queries(panel: dict[str, Any]) -> list[str]:
-    """Return the queries of a panel; a row has none."""
     return [target["expr"] for target in panel.get("targets", ())]
 
 

@@ -38,7 +38,6 @@ def schema_text() -> str:
 
 
 def explained(diagnosis: Diagnosis[Any]) -> tuple[str, str, str]:
-    """Return what a diagnosis shows, why it hurts, and the source, from its docstring."""
     paragraphs = [
         " ".join(part.split()) for part in (diagnosis.check.__doc__ or "").strip().split("\n\n")
     ]

@@ -68,7 +68,6 @@ def exposed() -> dict[str, list[Metric]]:
 
 
 def scraped_name(row: Metric) -> str:
-    """Return the name of a metric as it is scraped."""
     return f"{row.name}_total" if row.kind == "counter" else row.name
 
 

@@ -15,7 +15,6 @@ _PUSHED = re.compile(r"^Pushed: (\S+)\nDigest: (sha256:[0-9a-f]{64})$", re.MULTI
 
 
 def push_chart(folder: Path, registry: str, *flags: str) -> None:
-    """Push the chart in a folder, and write `chart.txt` beside it. Raises CalledProcessError."""
     (chart,) = folder.glob("ray-webhook-[0-9]*.tgz")
     command = [
         str(build.binary(build.HELM)),

@@ -14,7 +14,6 @@ _UNLISTED: Final = {SUMS, "NOTES.md"}
 
 
 def checksums(files: Iterable[Path]) -> str:
-    """Return their checksums, as `sha256sum -c` reads them."""
     return "".join(
         f"{hashlib.sha256(file.read_bytes()).hexdigest()}  {file.name}\n" for file in files
     )

@@ -116,7 +116,6 @@ def base_image() -> str:
 
 
 def committed() -> str:
-    """Return the time of the last commit, in seconds since the epoch."""
     return _said("git", "log", "-1", "--format=%ct")
 
 

@@ -50,12 +50,10 @@ class Wheel(NamedTuple):
 
 
 def normal(name: str) -> str:
-    """Return the name of a package as indexes compare it."""
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
 def read_pins(text: str) -> dict[str, str]:
-    """Return the versions in a file of pins, by name as it is written."""
     return dict(_PIN.findall(text))
 
 

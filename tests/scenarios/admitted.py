@@ -20,7 +20,6 @@ SCENARIOS = sorted(path.parent for path in Path(__file__).parent.glob("*/input.y
 
 
 def state_of(scenario: Path) -> list[Path]:
-    """Return the file of existing objects, if the scenario has one."""
     path = scenario / "state.yaml"
     return [path] if path.exists() else []
 
@@ -74,6 +73,5 @@ def _admitted(api: ApiServer, pod: Object, number: int) -> Object:
 
 
 def text_of(documents: Sequence[Object]) -> str:
-    """Return documents as the text of a want.yaml."""
     text: str = yaml.safe_dump_all(documents, sort_keys=False, allow_unicode=True)
     return text

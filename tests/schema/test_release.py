@@ -25,7 +25,6 @@ var defaultFeatureGates = map[featuregate.Feature]featuregate.FeatureSpec{
 
 @pytest.fixture
 def source(tmp_path: Path) -> Path:
-    """Return the sources of a release that does not exist."""
     files = {
         "config/crd/bases/ray.io_rayclusters.yaml": yaml.safe_dump(DEFINITION),
         "pkg/features/features.go": FEATURES,

@@ -42,9 +42,6 @@ class Component(Peer):
 
 
 def controllers(plane: ControlPlane) -> Component:
-    """kube-controller-manager with nothing but the collectors, for an API server that serves
-    PodGroups.
-    """
     flags = [f"--controllers={','.join(COLLECTORS)}", "--concurrent-gc-syncs=2"]
     return Component(plane, "kube-controller-manager", flags, plane.feature_gates)
 

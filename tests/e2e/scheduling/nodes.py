@@ -24,7 +24,6 @@ def present(
 
 
 def bind(api: Api, pod: str, namespace: str, node: str) -> None:
-    """Put a pod on a node, as the scheduler does."""
     body = {
         "apiVersion": "v1",
         "kind": "Binding",

@@ -177,7 +177,6 @@ def nodes(count: int) -> list[str]:
 
 
 def node_selector(cluster: Json) -> dict[str, str]:
-    """What Nodes are labelled with for the only group of a RayCluster."""
     found: dict[str, str] = cluster["spec"]["workerGroupSpecs"][0]["template"]["spec"][
         "nodeSelector"
     ]
@@ -185,7 +184,6 @@ def node_selector(cluster: Json) -> dict[str, str]:
 
 
 def head(api: Api, namespace: str) -> Objects:
-    """The head of the only RayCluster of a namespace."""
     return api.list(PODS, namespace, f"{names.LABEL_NODE_TYPE}={names.NODE_TYPE_HEAD}")
 
 
@@ -194,7 +192,6 @@ def names_of(pods: Objects) -> set[str]:
 
 
 def bound_of_replicas(api: Api, namespace: str) -> Counter[str]:
-    """How many hosts of each replica have a Node, replicas without any left out."""
     return Counter(
         pod["metadata"]["labels"][names.LABEL_REPLICA_NAME]
         for pod in bound(workers(api, namespace))

@@ -50,19 +50,16 @@ class Prometheus:
         return False
 
     def query(self, text: str) -> list[dict[str, Any]]:
-        """Return the samples of an instant query. Raises what Prometheus has against it."""
         result: list[dict[str, Any]] = self._get(f"/query?{urlencode({'query': text})}")["result"]
         return result
 
     def values(self, label: str, series: str) -> list[str]:
-        """Return the values of a label, as a variable of the dashboard has them."""
         found: list[str] = self._get(
             f"/label/{quote(label)}/values?{urlencode({'match[]': series})}"
         )
         return found
 
     def metadata(self) -> set[str]:
-        """Return the names of all metrics that are exposed, with or without samples."""
         return set(self._get("/metadata"))
 
     def _get(self, path: str) -> Any:  # noqa: ANN401 - JSON
@@ -176,5 +173,4 @@ def test_every_panel_of_the_dashboard_shows_data(
 
 
 def empty(prometheus: Prometheus) -> list[tuple[str, str]]:
-    """Return the queries that show nothing."""
     return [(title, text) for title, text in queries() if not prometheus.query(text)]

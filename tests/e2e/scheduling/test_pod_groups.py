@@ -289,7 +289,6 @@ def of_leases(lines: list[Json]) -> list[str]:
 
 
 def lease(api: Api) -> Json:
-    """Who leads, and since when."""
     found: Json = api.get(LEASES, CONTROLLER, NAMESPACE)["spec"]
     return found
 
@@ -418,7 +417,6 @@ def test_one_pod_group_holds_head_and_workers_where_that_is_asked_for(
 
 
 def await_counts(api: Api, namespace: str, wanted: dict[str, int]) -> None:
-    """Wait until there are exactly these PodGroups, each waiting for so many pods."""
     until_equal(lambda: counts(api, namespace), wanted, "PodGroups")
 
 
@@ -431,7 +429,6 @@ def await_nothing(api: Api, namespace: str) -> None:
 
 
 def wait_for_pods(api: Api, namespace: str, count: int) -> Objects:
-    """The pods of a namespace, heads too, once they are `count`."""
     until_equal(lambda: len(api.list(PODS, namespace)), count, f"pods of {namespace}")
     return api.list(PODS, namespace)
 
@@ -458,7 +455,6 @@ def wait_for_replicas(api: Api, namespace: str, count: int) -> Objects:
 
 
 def autoscaled(name: str, replicas: int) -> Json:
-    """A RayCluster of slices that an autoscaler scales, with a PodGroup for each of them."""
     cluster = slices(name, replicas)
     cluster["metadata"]["annotations"] = by("replica")
     cluster["spec"]["enableInTreeAutoscaling"] = True

@@ -58,7 +58,6 @@ def test_every_ray_pod_knows_zone_and_region_of_the_node_that_it_was_bound_to(
 
 
 def value_of(pod: Json, path: str) -> str:
-    """Return the label of a pod that a `fieldPath` names, as the kubelet reads it."""
     key = path.removeprefix("metadata.labels['").removesuffix("']")
     found: str = pod["metadata"]["labels"][key]
     return found

@@ -48,14 +48,12 @@ class First:
         self._provider = KubeRayNodeProvider({**CONFIG, "namespace": namespace}, cluster)
 
     def workers(self) -> list[str]:
-        """The names of the worker pods that are not being deleted."""
         found: list[NodeID] = self._provider.non_terminated_nodes(
             {TAG_RAY_NODE_KIND: NODE_KIND_WORKER}
         )
         return found
 
     def launch(self, group: str, count: int) -> list[str]:
-        """Asks for so many more; gives what went wrong."""
         if not self._begin():
             return ["the provider waits for pods that it deleted"]
         self._provider.create_node({}, {TAG_RAY_USER_NODE_TYPE: group}, count)
@@ -63,7 +61,6 @@ class First:
         return []
 
     def terminate(self, pods: list[str]) -> list[str]:
-        """Asks that these go; gives what went wrong."""
         if not self._begin():
             return ["the provider waits for pods that it deleted"]
         for pod in pods:
@@ -84,17 +81,14 @@ class Second:
         self._requests = 0
 
     def workers(self) -> list[str]:
-        """The names of the worker pods that are not being deleted."""
         found = self._provider.get_non_terminated().values()
         return [each.cloud_instance_id for each in found if each.node_kind == NodeKind.WORKER]
 
     def launch(self, group: str, count: int) -> list[str]:
-        """Asks for so many more; gives what went wrong."""
         self._provider.launch({group: count}, self._request())
         return self._errors()
 
     def terminate(self, pods: list[str]) -> list[str]:
-        """Asks that these go; gives what went wrong."""
         self._provider.terminate(pods, self._request())
         return self._errors()
 

@@ -52,7 +52,6 @@ class Provider:
         self._process.communicate(timeout=20)
 
     def launch(self, group: str, count: int) -> list[str]:
-        """Ask for more hosts of a group, as this version counts them."""
         errors: list[str] = self._step({"do": "launch", "group": group, "count": count})["errors"]
         return errors
 

@@ -56,7 +56,6 @@ def main() -> None:
 
 
 async def _serve() -> None:
-    """Serve a fleet; for each line that comes in, change pods for some seconds."""
     fleet, api = Fleet(CLUSTERS, REPLICAS), FakeApi(pieces=1)
     api.page_limit = PAGE_ITEMS
     for resource, objects in (
@@ -82,7 +81,6 @@ async def _serve() -> None:
 
 
 def _changed(pod: Object, number: int) -> Object:
-    """Return a pod that is ready, or is not."""
     ready = {"type": "Ready", "status": "True" if number // 4000 % 2 else "False"}
     return {**pod, "status": {"phase": "Running", "conditions": [ready]}}
 
@@ -179,7 +177,6 @@ def _running(arguments: list[str], **options: Any) -> Iterator[subprocess.Popen[
 def _until(
     get: Callable[[], httpx.Response], enough: Callable[[httpx.Response], bool]
 ) -> httpx.Response:
-    """Return an answer that is enough. Fails when none comes."""
     end = monotonic() + WARM_SECONDS
     while not enough(answer := get()):
         assert monotonic() < end, answer.text[:2000]
@@ -219,7 +216,6 @@ def _share(pid: int) -> float:
 
 
 def _cpu(pid: int) -> float:
-    """Return the seconds of a core that a process took."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 

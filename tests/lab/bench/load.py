@@ -86,7 +86,6 @@ async def connected(port: int, authority: Path, connections: int) -> list[Connec
 
 
 def posts(bodies: Iterable[bytes], path: str) -> Iterator[bytes]:
-    """Yield whole HTTP requests, as kube-apiserver sends them."""
     head = (
         f"POST {path}?timeout=10s HTTP/1.1\r\nHost: ray-webhook.ray-webhook.svc\r\nUser-Agent: "
         "kube-apiserver-admission\r\n"

@@ -128,7 +128,6 @@ def _await_ready(url: str) -> None:
 
 
 def memory_of(pid: int) -> tuple[float, float]:
-    """Return what a process holds, and has held at most, in MiB."""
     fields = dict(
         line.split(":", 1) for line in Path(f"/proc/{pid}/status").read_text().splitlines()
     )

@@ -24,7 +24,6 @@ HEADERS = [(b"content-type", b"application/json"), (b"content-length", b"%d" % l
 
 
 async def null(_scope: Scope, receive: Receive, send: Send) -> None:
-    """Answer without looking."""
     while (await receive()).get("more_body"):
         pass
     await send({"type": "http.response.start", "status": 200, "headers": HEADERS})
@@ -32,7 +31,6 @@ async def null(_scope: Scope, receive: Receive, send: Send) -> None:
 
 
 async def main(directory: Path) -> None:
-    """Serve until a signal."""
     tls = SwappingContext()
     tls.load(CertificateFiles(directory / "tls.crt", directory / "tls.key").read())
     server = HttpServer(cast("FastAPI", cast("Any", null)), "127.0.0.1", 0, tls.listening)

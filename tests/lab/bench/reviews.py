@@ -247,7 +247,6 @@ def state() -> Object:
 
 
 def head_bodies() -> Iterator[bytes]:
-    """Yield the reviews of the heads of RayClusters in turn, each with a uid of its own."""
     pod = worker_pod()
     pod["metadata"]["labels"] |= {"ray.io/group": "headgroup", "ray.io/node-type": "head"}
     pod["spec"]["nodeSelector"] = {}
@@ -265,7 +264,6 @@ def head_bodies() -> Iterator[bytes]:
 
 
 def large_bodies() -> Iterator[bytes]:
-    """Yield the reviews of a pod of some 69 KB, most of it variables."""
     pod = worker_pod()
     env = pod["spec"]["containers"][0]["env"]
     while len(json.dumps(pod)) < _LARGE:
@@ -274,7 +272,6 @@ def large_bodies() -> Iterator[bytes]:
 
 
 def ray_bodies(groups: int) -> Iterator[bytes]:
-    """Yield the reviews of the creation of a RayCluster with as many worker groups."""
     cluster = a_cluster()
     for number in range(groups):
         cluster.group(f"tpu-{number}", hosts=64, replicas=2).tpu("16x16", 4)

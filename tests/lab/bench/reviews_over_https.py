@@ -183,6 +183,5 @@ def _null(directory: Path, pin: tuple[str, ...]) -> Iterator[Running]:
 
 
 def say(text: str) -> None:
-    """Print one line at once."""
     sys.stdout.write(text + "\n")
     sys.stdout.flush()

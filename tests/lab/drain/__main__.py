@@ -61,7 +61,6 @@ class Outcome(NamedTuple):
 
 
 def main() -> int:
-    """Try every case; tell whether the drain saves what fits into it."""
     rows, bad = [], []
     for case in CASES:
         outcome = tried(case)

@@ -13,9 +13,6 @@ from tests.lab.facts.fact import Fact
 
 
 def main() -> int:
-    """Compares with the newest module of KubeRay, the newest schemas there are, and
-    the newest Ray.
-    """
     os.environ[KUBERAY_VARIABLE] = NEWEST.kuberay
     differing = report(f"KubeRay {NEWEST.kuberay}, sources", kuberay.facts(build.module_folder()))
     given = source_folder() is not None

@@ -44,13 +44,11 @@ class Fact:
 
 
 def value(place: str) -> Any:  # noqa: ANN401 - of any type
-    """What stands at `module:name`."""
     module, _, name = place.partition(":")
     return getattr(importlib.import_module(module), name)
 
 
 def position(place: str) -> str:
-    """File, line and name of `module:name`."""
     module, _, name = place.partition(":")
     path = Path(str(importlib.import_module(module).__file__))
     for node in ast.parse(path.read_text()).body:

@@ -83,7 +83,6 @@ def beside(server: Running, pause: float = 0.02) -> Iterator[Beside]:
 
 
 def memory(pid: int) -> tuple[float, float]:
-    """Return the peak and the present memory of a process in MiB."""
     lines = dict(
         line.split(":", 1) for line in Path(f"/proc/{pid}/status").read_text().splitlines()
     )

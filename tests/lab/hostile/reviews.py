@@ -85,7 +85,6 @@ BODIES: Final = {
 
 
 def requests(name: str) -> "cycle[bytes]":
-    """Return the requests of an attack, again and again."""
     return cycle(BODIES[name]())
 
 

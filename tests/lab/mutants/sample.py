@@ -25,7 +25,6 @@ CHOSEN: Final = re.compile(
 
 
 def places() -> Iterator[tuple[Path, str, int, int]]:
-    """Yield every place of a mutant: its file, the operator, the occurrence and the line."""
     operators = {name: get_operator(name)() for name in operator_names() if CHOSEN.fullmatch(name)}
     for path in sorted(Path("webhook").rglob("*.py")):
         nodes = list(ast_nodes(get_ast(path.read_text())))

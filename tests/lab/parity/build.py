@@ -58,7 +58,6 @@ def available() -> list[str]:
 
 
 def build(version: str) -> Built:
-    """Return the program for a version. Raises CannotBuildError."""
     folder = folder_of(version)
     source = module_of(folder)
     # Without paths, it shares Go's cache with what `tests.e2e.build` builds of the same modules
@@ -67,7 +66,6 @@ def build(version: str) -> Built:
 
 
 def build_api_server(version: str) -> Path:
-    """Return the program of a version of Kubernetes. Raises CannotBuildError."""
     folder = CACHE / f"kubernetes-{version}"
     folder.mkdir(parents=True, exist_ok=True)
     for source in (HERE / "apiserver" / "main.go", *(PINS / "kubernetes" / version).glob("go.*")):
@@ -103,7 +101,6 @@ def _operator(version: str) -> Path:
 
 
 def module_of(folder: Path) -> Path:
-    """Return where KubeRay's module is that a folder's program is built with."""
     go.download(folder, MODULE)
     return Path(go.run(folder, "list", "-m", "-f", "{{.Dir}}", MODULE).strip())
 

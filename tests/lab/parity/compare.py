@@ -28,7 +28,6 @@ class Odd(NamedTuple):
 
 # JSON
 def compare(value: Any, verdict: Verdict, settings: RuleSettings) -> list[Odd]:  # noqa: ANN401
-    """Return where the two disagree about an object."""
     denials = [each for each in check_file(value["kind"], value, settings) if each.level == DENY]
     if not verdict.stored:
         said = "; ".join(verdict.schema) or verdict.unknown
@@ -41,5 +40,4 @@ def compare(value: Any, verdict: Verdict, settings: RuleSettings) -> list[Odd]: 
 
 # JSON
 def _wrong(finding: Finding) -> bool:
-    """Return whether a denial claims that KubeRay or the API server would refuse the object."""
     return finding.rule in KUBERAYS or finding.rule in CRDS

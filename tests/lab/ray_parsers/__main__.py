@@ -133,7 +133,6 @@ def denials(value: Json) -> list[Finding]:
 
 
 def compare(environment: str, count: int, seed: int) -> bool:
-    """Compare with a Ray; return whether each difference is in the table."""
     command = [str(ROOT / ".cache" / environment / "bin" / "python"), str(QUESTIONS)]
     asked, raised = Counter[str](), Counter[str]()
     odd: Counter[tuple[str, str, str]] = Counter()

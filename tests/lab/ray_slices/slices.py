@@ -71,7 +71,6 @@ class Slices:
         return document
 
     def pods(self) -> Iterator[Json]:
-        """Its workers, as they are stored after the webhook completed them."""
         manifest = Manifest(str(EXAMPLE), self.cluster())
         known = load_state([manifest])
         handler = PodHandler(known.clusters, known.identities)

@@ -49,7 +49,6 @@ def main() -> int:
 
 
 def bring_together(folder: Path) -> int:
-    """Start Ray on hosts of their own, within `unshare`, and print what the driver says."""
     pods = admitted(HERE / "groups.yaml")
     hosts = Hosts(folder)
     addresses = {pod.host: hosts.add(pod.host, pod.names) for pod in pods}
