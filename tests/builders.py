@@ -190,13 +190,10 @@ class ClusterBuilder:
         }
         self._groups.append(
             {
-                "groupName": name,
-                "numOfHosts": hosts,
-                "replicas": replicas,
-                "template": template,
+                "groupName": name, "numOfHosts": hosts, "replicas": replicas, "template": template,
                 **fields,
             }
-        )
+        )  # fmt: skip
         return self
 
     def annotated(self, key: str, value: str) -> Self:

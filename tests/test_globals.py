@@ -13,21 +13,10 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 
 MUTATING = frozenset(
     [
-        "add",
-        "append",
-        "clear",
-        "discard",
-        "extend",
-        "insert",
-        "pop",
-        "popitem",
-        "put",
-        "remove",
-        "setdefault",
-        "sort",
-        "update",
+        "add", "append", "clear", "discard", "extend", "insert", "pop", "popitem", "put", "remove",
+        "setdefault", "sort", "update",
     ]
-)
+)  # fmt: skip
 """Methods that change a collection or a cache."""
 
 CACHED = ("cache", "lru_cache")
@@ -108,13 +97,10 @@ def test_no_function_changes_a_value_of_a_module() -> None:
     } == ALLOWED.keys()
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        *("TABLE[0] = 1", "TABLE[:] = []", "TABLE.append(1)", "del TABLE[0]", "TABLE[0] += 1"),
-        *("TABLE.size = 2", "module.TABLE.clear()", "module.TABLE[0] = 1"),
-    ],
-)
+@pytest.mark.parametrize("line", [
+    *("TABLE[0] = 1", "TABLE[:] = []", "TABLE.append(1)", "del TABLE[0]", "TABLE[0] += 1"),
+    *("TABLE.size = 2", "module.TABLE.clear()", "module.TABLE[0] = 1"),
+])  # fmt: skip
 def test_every_way_of_changing_a_value_is_seen(line: str) -> None:
     text = f"import module\nTABLE = []\ndef change():\n    {line}\n"
     assert [*changes(ast.parse(text))]

@@ -90,37 +90,28 @@ def test_it_depends_on_no_time(path: Path) -> None:
     assert list(wrong(ast.parse(path.read_text()))) == []
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        "time.sleep(0.1)",
-        "await asyncio.sleep(1)",
-        "for _ in range(3):\n    sleep(0.5)",
-        "process.wait(10)",
-        "event.wait(timeout=5)",
-        "subprocess.run(command, timeout=30)",
-        "connection.settimeout(20)",
-        "async with asyncio.timeout(5): pass",
-        "assert monotonic() - started < 3",
-        "took = time.monotonic() - started\nassert took <= 1",
-        "assert asyncio.get_running_loop().time() - started < 1.0",
-        "NOW = datetime.now(UTC)",
-    ],
-)
+@pytest.mark.parametrize("line", [
+    "time.sleep(0.1)",
+    "await asyncio.sleep(1)",
+    "for _ in range(3):\n    sleep(0.5)",
+    "process.wait(10)",
+    "event.wait(timeout=5)",
+    "subprocess.run(command, timeout=30)",
+    "connection.settimeout(20)",
+    "async with asyncio.timeout(5): pass",
+    "assert monotonic() - started < 3",
+    "took = time.monotonic() - started\nassert took <= 1",
+    "assert asyncio.get_running_loop().time() - started < 1.0",
+    "NOW = datetime.now(UTC)",
+])  # fmt: skip
 def test_each_of_these_is_found(line: str) -> None:
     assert list(wrong(ast.parse(line, mode="exec")))
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        "await asyncio.sleep(0)",
-        "await asyncio.sleep(3600)",
-        "while not ready():\n    sleep(0.01)",
-        "process.wait(180)",
-        "', '.join(names)",
-        "assert monotonic() - started >= 3",
-    ],
-)
+@pytest.mark.parametrize("line", [
+    "await asyncio.sleep(0)", "await asyncio.sleep(3600)",
+    "while not ready():\n    sleep(0.01)", "process.wait(180)", "', '.join(names)",
+    "assert monotonic() - started >= 3",
+])  # fmt: skip
 def test_none_of_these_is(line: str) -> None:
     assert not list(wrong(ast.parse(line, mode="exec")))

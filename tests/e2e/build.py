@@ -264,11 +264,8 @@ def _arguments(tool: Tool) -> list[str]:
         version = _version(tool)
         major, minor, _ = version.removeprefix("v").split(".", 2)
         values = {
-            "gitVersion": version,
-            "gitMajor": major,
-            "gitMinor": minor,
-            "gitTreeState": "clean",
-        }
+            "gitVersion": version, "gitMajor": major, "gitMinor": minor, "gitTreeState": "clean",
+        }  # fmt: skip
         flags += [
             f"-X k8s.io/component-base/version.{name}={value}" for name, value in values.items()
         ]

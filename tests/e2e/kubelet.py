@@ -66,13 +66,9 @@ class Kubelet:
 def _status(pod: Json, restarts: int, state: Json = _RUNNING) -> Json:
     statuses = [
         {
-            "name": container["name"],
-            "image": container["image"],
-            "imageID": "",
-            "ready": state is _RUNNING,
-            "restartCount": restarts,
-            "state": state,
+            "name": container["name"], "image": container["image"], "imageID": "",
+            "ready": state is _RUNNING, "restartCount": restarts, "state": state,
         }
         for container in pod["spec"]["containers"]
-    ]
+    ]  # fmt: skip
     return {"phase": "Running", "containerStatuses": statuses}

@@ -25,13 +25,8 @@ DOCUMENT: Final = ROOT / "docs" / "compatibility.md"
 RUNNING: Final = ("webhook", "manifests", "examples", "tests/e2e")
 """Folders of what runs: when they change, every pair is to run again."""
 IGNORED: Final = {
-    "__pycache__",
-    "tools",
-    "matrix.py",
-    "outcomes.py",
-    "compatibility.py",
-    "test_compatibility.py",
-}
+    "__pycache__", "tools", "matrix.py", "outcomes.py", "compatibility.py", "test_compatibility.py",
+}  # fmt: skip
 """Of these, what decides nothing about a story: tools are built again when their pins change."""
 PLANES: Final = "4"
 """Control planes that share the stories of a pair, which mostly wait."""
@@ -142,16 +137,9 @@ def _run(pair: Pair) -> Outcomes:
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder) / "report.xml"
         command = [
-            sys.executable,
-            "-m",
-            "pytest",
-            "tests/e2e",
-            "-m",
-            "e2e",
-            "-q",
-            *("-n", PLANES, "--dist", "loadfile"),
-            f"--junitxml={report}",
-        ]
+            sys.executable, "-m", "pytest", "tests/e2e", "-m", "e2e", "-q",
+            *("-n", PLANES, "--dist", "loadfile"), f"--junitxml={report}",
+        ]  # fmt: skip
         code = subprocess.run(command, cwd=ROOT, env=environment, check=False).returncode
         if code not in COMPLETE:
             raise InterruptedRunError(

@@ -95,17 +95,6 @@ PREVIOUS_KUBECTL: Final = Need(
 HELM_4: Final = Need(lambda pair: pair.others, "no Helm 4, which is tried on the newest pair alone")
 
 ALL: Final = (
-    MULTI_HOST_INDEXING,
-    CLIENT_RATE,
-    HEADLESS_SERVICE,
-    POD_GROUPS,
-    MUTABLE_MIN_COUNT,
-    RESIZE,
-    INT32,
-    KUEUE,
-    CERT_MANAGER,
-    KWOK,
-    SCHEDULER,
-    PREVIOUS_KUBECTL,
-    HELM_4,
-)
+    MULTI_HOST_INDEXING, CLIENT_RATE, HEADLESS_SERVICE, POD_GROUPS, MUTABLE_MIN_COUNT, RESIZE,
+    INT32, KUEUE, CERT_MANAGER, KWOK, SCHEDULER, PREVIOUS_KUBECTL, HELM_4,
+)  # fmt: skip

@@ -67,14 +67,9 @@ class StubWebhook:
 def pod_entry(name: str, client: Json, **fields: object) -> Json:
     rule = {"apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods"]}
     return {
-        "name": name,
-        "clientConfig": client,
-        "rules": [{**rule, "operations": ["CREATE"]}],
-        "failurePolicy": "Fail",
-        "sideEffects": "None",
-        "admissionReviewVersions": ["v1"],
-        **fields,
-    }
+        "name": name, "clientConfig": client, "rules": [{**rule, "operations": ["CREATE"]}],
+        "failurePolicy": "Fail", "sideEffects": "None", "admissionReviewVersions": ["v1"], **fields,
+    }  # fmt: skip
 
 
 @contextmanager

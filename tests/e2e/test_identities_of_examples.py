@@ -166,16 +166,8 @@ def mutate(cluster: Json, stored: Stored, folder: Path) -> Objects:
     )
     flags = ["--multi-host-indexing"] if stored.indexing else []
     command = [
-        sys.executable,
-        "-m",
-        "webhook.cli.main",
-        "preview",
-        "-f",
-        str(path),
-        "-o",
-        "json",
-        *flags,
-    ]
+        sys.executable, "-m", "webhook.cli.main", "preview", "-f", str(path), "-o", "json", *flags,
+    ]  # fmt: skip
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     pods: Objects = json.loads(done.stdout)["items"]
     return [

@@ -178,25 +178,13 @@ def running(plane: ControlPlane, objects: list[Object], folder: Path) -> Iterato
     The namespace is the one that a pod would find itself in.
     """
     flags = [
-        "--kubeconfig",
-        str(plane.kubeconfig(ACCOUNT)),
-        "--host",
-        "127.0.0.1",
-        "--port",
-        "0",
-        "--admin-port",
-        "0",
-    ]
+        "--kubeconfig", str(plane.kubeconfig(ACCOUNT)), "--host", "127.0.0.1", "--port", "0",
+        "--admin-port", "0",
+    ]  # fmt: skip
     flags += ["--installation.namespace", NAMESPACE]
     command = [
-        sys.executable,
-        "-m",
-        "webhook.cli.main",
-        "serve",
-        *flags,
-        "--serving.drain-seconds",
-        "0",
-    ]
+        sys.executable, "-m", "webhook.cli.main", "serve", *flags, "--serving.drain-seconds", "0",
+    ]  # fmt: skip
     variables = {**os.environ, **environment(objects, "ray-webhook", folder)}
     with subprocess.Popen(
         command,

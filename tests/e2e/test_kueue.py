@@ -186,16 +186,11 @@ def slices(name: str, *replicas: int, **annotations: str) -> Json:
     template = {**pattern["template"], "metadata": {"annotations": written}}
     cluster["spec"]["workerGroupSpecs"] = [
         {
-            **pattern,
-            "groupName": f"slices-{index}",
-            "replicas": count,
-            "minReplicas": count,
-            "maxReplicas": count,
-            "numOfHosts": HOSTS,
-            "template": template,
+            **pattern, "groupName": f"slices-{index}", "replicas": count, "minReplicas": count,
+            "maxReplicas": count, "numOfHosts": HOSTS, "template": template,
         }
         for index, count in enumerate(replicas)
-    ]
+    ]  # fmt: skip
     return cluster
 
 
@@ -333,18 +328,15 @@ def at_least(count: int, webhook: Webhook, kind: str, name: str) -> Objects:
     return found if len(found) >= count else []
 
 
-@pytest.mark.parametrize(
-    ("resource", "kind", "key", "part"),
-    [
-        (
-            RAY_JOBS,
-            "RayJob",
-            "rayClusterSpec",
-            {"entrypoint": "true", "shutdownAfterJobFinishes": True},
-        ),
-        (RAY_SERVICES, "RayService", "rayClusterConfig", {"serveConfigV2": SERVE}),
-    ],
-)
+@pytest.mark.parametrize(("resource", "kind", "key", "part"), [
+    (
+        RAY_JOBS,
+        "RayJob",
+        "rayClusterSpec",
+        {"entrypoint": "true", "shutdownAfterJobFinishes": True},
+    ),
+    (RAY_SERVICES, "RayService", "rayClusterConfig", {"serveConfigV2": SERVE}),
+])  # fmt: skip
 def test_what_kueue_writes_when_it_admits_a_job_or_service_is_no_news(
     setup: Setup, resource: Resource, kind: str, key: str, part: Json
 ) -> None:

@@ -57,12 +57,9 @@ def whole(**replicas: int) -> Counter[tuple[str, int, int]]:
 
 
 IDENTITIES = {
-    "identity-duplicate",
-    "pod-without-identity",
-    "worker-id-differs",
-    "hostname-differs",
+    "identity-duplicate", "pod-without-identity", "worker-id-differs", "hostname-differs",
     "hosts-changed",
-}
+}  # fmt: skip
 """Problems of pods that cannot be adopted."""
 
 

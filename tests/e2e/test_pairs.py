@@ -88,14 +88,8 @@ def test_programs_of_other_versions_do_not_lie_where_those_of_the_newest_do(
     pair: Pair, choose: Choose
 ) -> None:
     shared = (
-        "etcd",
-        "kueue",
-        "kwok",
-        build.PREVIOUS_KUBECTL,
-        build.HELM,
-        build.HELM_4,
-        "kustomize",
-    )
+        "etcd", "kueue", "kwok", build.PREVIOUS_KUBECTL, build.HELM, build.HELM_4, "kustomize",
+    )  # fmt: skip
     choose(NEWEST)
     newest = {name: build.binary(name) for name in build.BY_NAME}
     choose(pair)

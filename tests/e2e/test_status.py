@@ -462,15 +462,10 @@ def test_what_is_wrong_is_seen_and_gone_after_its_remedy(
 
 
 EVENTS: tuple[tuple[str, str], ...] = (
-    ("unidentified", "PodWithoutIdentity"),
-    ("double", "IdentityDuplicate"),
-    ("misplaced", "WorkerIdDiffers"),
-    ("split", "ReplicaSplit"),
-    ("restarted", "HostRestarted"),
-    ("unresized", "PodResizeFailed"),
-    ("lacking", "HostMissing"),
-    ("nameless", "SecondWebhook"),
-)
+    ("unidentified", "PodWithoutIdentity"), ("double", "IdentityDuplicate"),
+    ("misplaced", "WorkerIdDiffers"), ("split", "ReplicaSplit"), ("restarted", "HostRestarted"),
+    ("unresized", "PodResizeFailed"), ("lacking", "HostMissing"), ("nameless", "SecondWebhook"),
+)  # fmt: skip
 """RayClusters of the story, and the events that each gets."""
 
 

@@ -106,17 +106,11 @@ UNPUBLISHED: Final = Pair("1.7.0", NEWEST.kubernetes)
 """KubeRay whose Go module is not published: it runs where `SOURCE_VARIABLE` names its sources."""
 
 MATRIX: Final = (
-    NEWEST,
-    Pair("1.5.1", NEWEST.kubernetes),
-    Pair("1.4.2", NEWEST.kubernetes),
-    Pair("1.3.2", NEWEST.kubernetes),
-    Pair(NEWEST.kuberay, "1.36.3"),
-    Pair(NEWEST.kuberay, "1.35.4"),
-    Pair(NEWEST.kuberay, "1.34.4"),
-    Pair(NEWEST.kuberay, "1.30.14"),
-    OLD,
-    UNPUBLISHED,
-)
+    NEWEST, Pair("1.5.1", NEWEST.kubernetes), Pair("1.4.2", NEWEST.kubernetes),
+    Pair("1.3.2", NEWEST.kubernetes), Pair(NEWEST.kuberay, "1.36.3"),
+    Pair(NEWEST.kuberay, "1.35.4"), Pair(NEWEST.kuberay, "1.34.4"), Pair(NEWEST.kuberay, "1.30.14"),
+    OLD, UNPUBLISHED,
+)  # fmt: skip
 
 
 def chosen() -> Pair:

@@ -183,18 +183,12 @@ YAML: Final[dict[str, tuple[str, str, Callable[[int], str], str]]] = {
         "applications:\n- import_path: 'm:a'\n  deployments:\n  - name: a\n",
     ),
     "variables of the runtime environment": (
-        "RayJob",
-        "runtimeEnvYAML",
-        lambda each: f"  X{each:06}: 1",
-        "env_vars:\n",
+        "RayJob", "runtimeEnvYAML", lambda each: f"  X{each:06}: 1", "env_vars:\n",
     ),
     "keys of the runtime environment": (
-        "RayJob",
-        "runtimeEnvYAML",
-        lambda each: f"key-{each:06}: 1",
-        "",
+        "RayJob", "runtimeEnvYAML", lambda each: f"key-{each:06}: 1", "",
     ),
-}
+}  # fmt: skip
 """Lists in YAML: the kind, the field, the text of an entry, and the lines before them."""
 
 
@@ -722,13 +716,7 @@ def _expanded(document: Object) -> Call:
 
 def cases() -> list[Case]:
     return [
-        *_reviews_of_ray_objects(),
-        *_reviews_of_pods(),
-        *_bindings(),
-        *_evictions(),
-        *_events_of_serve(),
-        *_events_of_the_controller(),
-        *_reports(),
-        *_populations(),
+        *_reviews_of_ray_objects(), *_reviews_of_pods(), *_bindings(), *_evictions(),
+        *_events_of_serve(), *_events_of_the_controller(), *_reports(), *_populations(),
         *(Case(*each) for each in process_cases()),
-    ]
+    ]  # fmt: skip

@@ -171,14 +171,10 @@ def test_what_serve_remembers_of_reviews_and_events_is_bounded_in_bytes() -> Non
     assert run_in_own_process(grown_of_serve) == {}
 
 
-@pytest.mark.parametrize(
-    "build",
-    [
-        lambda: controller.build(SETTINGS, io.BytesIO()),
-        lambda: dashboard.build_stated(ObjectCache(), 0.0, {}, 0),
-    ],
-    ids=["controller", "dashboard"],
-)
+@pytest.mark.parametrize("build", [
+    lambda: controller.build(SETTINGS, io.BytesIO()),
+    lambda: dashboard.build_stated(ObjectCache(), 0.0, {}, 0),
+], ids=["controller", "dashboard"])  # fmt: skip
 def test_other_processes_have_no_cache_with_long_entries(build: Callable[[], object]) -> None:
     process = build()
     for container in containers(process).values():

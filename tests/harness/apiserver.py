@@ -142,11 +142,8 @@ def object_review(document: Object, *, old: Object | None = None, uid: str | Non
     review = pod_review(document, operation="UPDATE" if old else "CREATE", uid=uid)
     resource = {"group": "ray.io", "version": "v1", "resource": document["kind"].lower() + "s"}
     review["request"] |= {
-        "kind": kind,
-        "resource": resource,
-        "requestKind": kind,
-        "requestResource": resource,
+        "kind": kind, "resource": resource, "requestKind": kind, "requestResource": resource,
         "oldObject": old,
-    }
+    }  # fmt: skip
     review["request"]["name"] = document["metadata"]["name"]
     return review

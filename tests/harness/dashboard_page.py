@@ -74,12 +74,9 @@ def _view(document: Object, kind: type[T]) -> T:
 
 def document_of(scene: Scene, namespace: str, name: str) -> dict[str, list[Object]]:
     found = {
-        "rayclusters": [scene.cluster],
-        "pods": list(scene.pods.values()),
-        "events": scene.events,
-        "services": scene.services,
-        "nodes": scene.nodes,
-    }
+        "rayclusters": [scene.cluster], "pods": list(scene.pods.values()), "events": scene.events,
+        "services": scene.services, "nodes": scene.nodes,
+    }  # fmt: skip
     text = json.dumps(found).replace('"team"', json.dumps(namespace)).replace("llama", name)
     text = text.replace("uid-of-", f"uid-of-{namespace}-")
     renamed_: dict[str, list[Object]] = json.loads(

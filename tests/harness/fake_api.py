@@ -633,12 +633,9 @@ async def _succeed(writer: asyncio.StreamWriter, found: Object, status: int = 20
 
 
 _STATUSES: Final = {
-    Fault.UNAUTHORIZED: 401,
-    Fault.FORBIDDEN: 403,
-    Fault.EXPIRED: 410,
-    Fault.THROTTLED: 429,
+    Fault.UNAUTHORIZED: 401, Fault.FORBIDDEN: 403, Fault.EXPIRED: 410, Fault.THROTTLED: 429,
     Fault.BROKEN: 500,
-}
+}  # fmt: skip
 
 Matches = Callable[[Change], bool]
 

@@ -26,12 +26,9 @@ def a_pod(
             labels["ray.io/worker-group-replica-name"] = identity.name
             labels["ray.io/replica-host-index"] = str(identity.host)
     owner = {
-        "apiVersion": "ray.io/v1",
-        "kind": "RayCluster",
-        "name": cluster,
-        "uid": f"uid-of-{cluster}",
-        "controller": True,
-    }
+        "apiVersion": "ray.io/v1", "kind": "RayCluster", "name": cluster,
+        "uid": f"uid-of-{cluster}", "controller": True,
+    }  # fmt: skip
     meta = {"name": name, "namespace": namespace, "labels": labels, "ownerReferences": [owner]}
     return {
         "kind": "Pod",
@@ -62,12 +59,8 @@ def a_raycluster(
     name: str = "ray", *, uid: str = "", namespace: str = "default", **group: object
 ) -> Object:
     spec = {
-        "groupName": "tpu",
-        "numOfHosts": 4,
-        "replicas": 2,
-        "minReplicas": 0,
-        "maxReplicas": 100,
+        "groupName": "tpu", "numOfHosts": 4, "replicas": 2, "minReplicas": 0, "maxReplicas": 100,
         **group,
-    }
+    }  # fmt: skip
     meta = {"name": name, "namespace": namespace, "uid": uid or f"uid-of-{name}", "annotations": {}}
     return {"kind": "RayCluster", "metadata": meta, "spec": {"workerGroupSpecs": [spec]}}

@@ -23,16 +23,13 @@ def worker(group: str, cluster: str = "odd", **labels: str) -> Object:
             },
             "ownerReferences": [
                 {
-                    "apiVersion": "ray.io/v1",
-                    "kind": "RayCluster",
-                    "name": cluster,
-                    "uid": f"{cluster}-uid",
-                    "controller": True,
+                    "apiVersion": "ray.io/v1", "kind": "RayCluster", "name": cluster,
+                    "uid": f"{cluster}-uid", "controller": True,
                 }
             ],
         },
         "spec": {"containers": [{"name": "ray-worker", "image": "rayproject/ray:2.54.0"}]},
-    }
+    }  # fmt: skip
 
 
 LABELS = {

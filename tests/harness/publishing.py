@@ -79,11 +79,8 @@ def a_cluster(
     """
     annotations = {names.ANNOTATION_SCHEDULING_GROUP: granularity} if granularity else {}
     meta = {
-        "name": name,
-        "namespace": namespace,
-        "uid": f"uid-of-{name}",
-        "annotations": annotations,
-    }
+        "name": name, "namespace": namespace, "uid": f"uid-of-{name}", "annotations": annotations,
+    }  # fmt: skip
     return {
         "kind": "RayCluster",
         "metadata": meta,
@@ -94,12 +91,9 @@ def a_cluster(
 def groups_of(replicas: int, hosts: int = 4, priority: str = "") -> list[Object]:
     template = {"spec": {"priorityClassName": priority}} if priority else {}
     group = {
-        "groupName": "tpu",
-        "numOfHosts": hosts,
-        "replicas": replicas,
-        "minReplicas": 0,
+        "groupName": "tpu", "numOfHosts": hosts, "replicas": replicas, "minReplicas": 0,
         "maxReplicas": 100,
-    }
+    }  # fmt: skip
     return [{**group, "template": template}]
 
 

@@ -20,11 +20,8 @@ class Built:
 
     def __init__(self, name: str = "demo") -> None:
         self.value: Json = {
-            "apiVersion": "ray.io/v1",
-            "kind": self.kind,
-            "metadata": {"name": name},
-            "spec": {},
-        }
+            "apiVersion": "ray.io/v1", "kind": self.kind, "metadata": {"name": name}, "spec": {},
+        }  # fmt: skip
 
     def named(self, name: str) -> Self:
         self.value["metadata"]["name"] = name
@@ -82,14 +79,9 @@ class ClusterBuilder(Built):
 
     def group(self, name: str = "workers", *, hosts: int = 1, **fields: object) -> Self:
         group = {
-            "groupName": name,
-            "numOfHosts": hosts,
-            "replicas": 1,
-            "minReplicas": 0,
-            "maxReplicas": 10,
-            "rayStartParams": {},
-            "template": _template("ray-worker"),
-        }
+            "groupName": name, "numOfHosts": hosts, "replicas": 1, "minReplicas": 0,
+            "maxReplicas": 10, "rayStartParams": {}, "template": _template("ray-worker"),
+        }  # fmt: skip
         self.value["spec"]["workerGroupSpecs"].append({**group, **fields})
         return self
 

@@ -68,14 +68,9 @@ def main() -> int:
     parser.add_argument("seconds", type=float)
     arguments, rest = parser.parse_known_args()
     options = [
-        "-m",
-        "hypothesis",
-        "--hypothesis-profile=fuzz",
-        "-q",
-        "-o",
-        "console_output_style=classic",
+        "-m", "hypothesis", "--hypothesis-profile=fuzz", "-q", "-o", "console_output_style=classic",
         *rest,
-    ]
+    ]  # fmt: skip
     return pytest.main(options, plugins=[Rounds(arguments.seconds)])
 
 

@@ -13,19 +13,9 @@ from webhook.config.configuration import schema
 FILE: Final = ROOT / "manifests" / "chart" / "values.schema.json"
 
 ELSEWHERE: Final = (
-    "apiVersion",
-    "kind",
-    "installation",
-    "listen",
-    "serving.port",
-    "tls.source",
-    "tls.certDir",
-    "topology.nodeLabels",
-    "validation.quotas",
-    "standalone",
-    "state",
-    "kubeconfig",
-)
+    "apiVersion", "kind", "installation", "listen", "serving.port", "tls.source", "tls.certDir",
+    "topology.nodeLabels", "validation.quotas", "standalone", "state", "kubeconfig",
+)  # fmt: skip
 """Settings that other values set, or the chart itself."""
 
 

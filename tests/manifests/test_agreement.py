@@ -151,11 +151,8 @@ def test_pods_are_selected_by_labels_that_kuberay_protects_and_only_where_they_a
     for entry in found.values():
         namespace, ignore = entry["namespaceSelector"]["matchExpressions"]
         assert namespace["values"] == [
-            "ray-webhook",
-            "kube-system",
-            "kube-public",
-            "kube-node-lease",
-        ]
+            "ray-webhook", "kube-system", "kube-public", "kube-node-lease",
+        ]  # fmt: skip
         assert ignore == {"key": names.LABEL_IGNORE, "operator": "NotIn", "values": ["true"]}
 
 

@@ -45,14 +45,11 @@ def test_the_values_for_chart_testing_render(file: Path) -> None:
 
 
 @pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize(
-    ("value", "component", "roles"),
-    [
-        ("schedulingGroups.publish=true", "pod-groups", ["ClusterRole"]),
-        ("computeDomains.enabled=true", "compute-domains", ["ClusterRole"]),
-        ("repair.enabled=true", "repair", ["ClusterRole", "Role"]),
-    ],
-)
+@pytest.mark.parametrize(("value", "component", "roles"), [
+    ("schedulingGroups.publish=true", "pod-groups", ["ClusterRole"]),
+    ("computeDomains.enabled=true", "compute-domains", ["ClusterRole"]),
+    ("repair.enabled=true", "repair", ["ClusterRole", "Role"]),
+])  # fmt: skip
 def test_a_component_adds_rules_and_a_setting_and_nothing_else(
     mode: str, value: str, component: str, roles: list[str]
 ) -> None:
@@ -143,39 +140,36 @@ def references(objects: list[Object]) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize(
-    ("flag", "complaint"),
-    [
-        ("certificates.source=acme", "certificates/source"),
-        ("mutating.failurePolicy=Maybe", "mutating/failurePolicy"),
-        ("mutating.timeoutSeconds=31", "mutating/timeoutSeconds"),
-        ("replicas=0", "replicas"),
-        ("config.tls.source=files", "config/tls"),
-        ("config.serving.port=1", "config/serving"),
-        ("config.installation.components={repair}", "config"),
-        ("config.serving.drainSeconds=601", "config/serving/drainSeconds"),
-        ("config.log.admissions=some", "config/log/admissions"),
-        (
-            "config.validation.levels.tpu-topology-mismatch=loud",
-            "config/validation/levels/tpu-topology-mismatch",
-        ),
-        ("config.surving.drainSeconds=1", "surving"),
-        ("schedulingGroups.publish=maybe", "schedulingGroups/publish"),
-        (
-            "config.validation.levels.tpu-topology=off",
-            "levels': additional properties 'tpu-topology' not allowed",
-        ),
-        (
-            "config.validation.gates.RayClusterMTL=true",
-            "gates': additional properties 'RayClusterMTL' not allowed",
-        ),
-        ("config.tls.clientNames={api}", "webhook/clientAuthorities"),
-        ("certificates.issuerRef.name=ours", "certificates/issuerRef"),
-        ("certificates.source=cert-manager,certificates.issuerRef.kind=Issuer", "issuerRef"),
-        ("image.repository=", "image/repository"),
-        ("image.digest=latest", "image/digest"),
-    ],
-)
+@pytest.mark.parametrize(("flag", "complaint"), [
+    ("certificates.source=acme", "certificates/source"),
+    ("mutating.failurePolicy=Maybe", "mutating/failurePolicy"),
+    ("mutating.timeoutSeconds=31", "mutating/timeoutSeconds"),
+    ("replicas=0", "replicas"),
+    ("config.tls.source=files", "config/tls"),
+    ("config.serving.port=1", "config/serving"),
+    ("config.installation.components={repair}", "config"),
+    ("config.serving.drainSeconds=601", "config/serving/drainSeconds"),
+    ("config.log.admissions=some", "config/log/admissions"),
+    (
+        "config.validation.levels.tpu-topology-mismatch=loud",
+        "config/validation/levels/tpu-topology-mismatch",
+    ),
+    ("config.surving.drainSeconds=1", "surving"),
+    ("schedulingGroups.publish=maybe", "schedulingGroups/publish"),
+    (
+        "config.validation.levels.tpu-topology=off",
+        "levels': additional properties 'tpu-topology' not allowed",
+    ),
+    (
+        "config.validation.gates.RayClusterMTL=true",
+        "gates': additional properties 'RayClusterMTL' not allowed",
+    ),
+    ("config.tls.clientNames={api}", "webhook/clientAuthorities"),
+    ("certificates.issuerRef.name=ours", "certificates/issuerRef"),
+    ("certificates.source=cert-manager,certificates.issuerRef.kind=Issuer", "issuerRef"),
+    ("image.repository=", "image/repository"),
+    ("image.digest=latest", "image/digest"),
+])  # fmt: skip
 def test_values_that_cannot_work_are_refused_by_name(flag: str, complaint: str) -> None:
     assert complaint in refusal("--set", flag)
 
@@ -192,13 +186,8 @@ def test_values_reach_the_objects() -> None:
     for webhook in one(objects, "MutatingWebhookConfiguration")["webhooks"]:
         named = webhook["namespaceSelector"]["matchExpressions"][0]
         assert named["values"] == [
-            "ray-webhook",
-            "kube-system",
-            "kube-public",
-            "kube-node-lease",
-            "a",
-            "b",
-        ]
+            "ray-webhook", "kube-system", "kube-public", "kube-node-lease", "a", "b",
+        ]  # fmt: skip
     assert not {"NetworkPolicy", "PriorityClass"} & {found["kind"] for found in objects}
 
 

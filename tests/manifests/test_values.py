@@ -308,47 +308,36 @@ def test_updates_disruptions_and_the_runtime_are_values() -> None:
     assert "podDisruptionBudget" in refusal("--set", "podDisruptionBudget.minAvailable=half")
 
 
-@pytest.mark.parametrize(
-    ("release", "flag"),
-    [
-        ("my.release", "image.tag=v1"),
-        ("1st", "image.tag=v1"),
-        *[
-            ("x", f"fullnameOverride={name}")
-            for name in ("a.b", "Upper", "1st", "-a", "on", "null", " ")
-        ],
+@pytest.mark.parametrize(("release", "flag"), [
+    ("my.release", "image.tag=v1"),
+    ("1st", "image.tag=v1"),
+    *[
+        ("x", f"fullnameOverride={name}")
+        for name in ("a.b", "Upper", "1st", "-a", "on", "null", " ")
     ],
-)
+])  # fmt: skip
 def test_names_that_no_service_can_have_are_refused(release: str, flag: str) -> None:
     with pytest.raises(subprocess.CalledProcessError) as caught:
         template("--set-string", flag, release=release)
     assert "set fullnameOverride to a name of small letters" in caught.value.stderr
 
 
-@pytest.mark.parametrize(
-    ("flag", "complaint"),
-    [
-        ("nameOverride=Upper", "nameOverride"),
-        (f"nameOverride={'n' * 64}", "nameOverride"),
-        ("commonLabels.a=b c", "commonLabels/a"),
-        ("monitoring.labels.a=-", "monitoring/labels/a"),
-        ("nodeSelector.a=b c", "nodeSelector/a"),
-        ("webhook.port=8080", "webhook.port and webhook.adminPort are both 8080"),
-        ("resources.limits.memory=", "resources/limits/memory"),
-        *[
-            (f"{value}=null", f"missing property '{value.rpartition('.')[2]}'")
-            for value in (
-                "replicas",
-                "webhook",
-                "webhook.port",
-                "validating.failurePolicy",
-                "serviceAccount.create",
-                "test.namespace",
-                "config",
-            )
-        ],
+@pytest.mark.parametrize(("flag", "complaint"), [
+    ("nameOverride=Upper", "nameOverride"),
+    (f"nameOverride={'n' * 64}", "nameOverride"),
+    ("commonLabels.a=b c", "commonLabels/a"),
+    ("monitoring.labels.a=-", "monitoring/labels/a"),
+    ("nodeSelector.a=b c", "nodeSelector/a"),
+    ("webhook.port=8080", "webhook.port and webhook.adminPort are both 8080"),
+    ("resources.limits.memory=", "resources/limits/memory"),
+    *[
+        (f"{value}=null", f"missing property '{value.rpartition('.')[2]}'")
+        for value in (
+            "replicas", "webhook", "webhook.port", "validating.failurePolicy",
+            "serviceAccount.create", "test.namespace", "config",
+        )
     ],
-)
+])  # fmt: skip
 def test_values_of_which_no_valid_object_comes_are_refused(flag: str, complaint: str) -> None:
     assert complaint in refusal("--set", flag)
 

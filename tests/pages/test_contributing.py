@@ -185,16 +185,9 @@ def fuzz(folder: Path, properties: str, seconds: float) -> subprocess.CompletedP
     (folder / "conftest.py").write_text(CONFTEST)
     (folder / "test_properties.py").write_text(properties)
     command = [
-        sys.executable,
-        "-m",
-        "tests.lab.fuzz",
-        str(seconds),
-        str(folder),
-        "-c",
-        "pyproject.toml",
-        "-p",
-        "no:cacheprovider",
-    ]
+        sys.executable, "-m", "tests.lab.fuzz", str(seconds), str(folder), "-c", "pyproject.toml",
+        "-p", "no:cacheprovider",
+    ]  # fmt: skip
     return subprocess.run(
         command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=120
     )

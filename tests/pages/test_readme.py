@@ -53,15 +53,12 @@ def test_every_command_of_a_block_is_a_kind_that_is_tested() -> None:
     assert all(line.startswith(("make ", ".venv/bin/ray-webhook ")) for line in COMMANDS)
 
 
-@pytest.mark.parametrize(
-    "page",
-    [
-        *ROOT.glob("*.md"),
-        *(ROOT / "docs").rglob("*.md"),
-        *(ROOT / "manifests").rglob("*.md"),
-        *(ROOT / "certs").rglob("*.md"),
-    ],
-)
+@pytest.mark.parametrize("page", [
+    *ROOT.glob("*.md"),
+    *(ROOT / "docs").rglob("*.md"),
+    *(ROOT / "manifests").rglob("*.md"),
+    *(ROOT / "certs").rglob("*.md"),
+])  # fmt: skip
 def test_prose_has_lines_of_100_columns_but_for_a_word_that_is_longer(page: Path) -> None:
     lines = prose(page.read_text())
     assert [line for _, line in lines if len(line) > COLUMNS and " " in line.strip()] == []

@@ -34,14 +34,10 @@ REGISTRY_VARIABLE: Final = "REGISTRY"
 INSTALLED: Final = {"install.yaml": "manifests", "install-cert-manager.yaml": "certs/overlay"}
 """Files that install the webhook without Helm, with their kustomizations."""
 NEEDED: Final = (
-    "webhook/py.typed",
-    "webhook/cli/main.py",
-    "webhook/validation/crd_table.json",
-    "webhook/validation/feature_gates.json",
-    "webhook/docs/rules/accelerators.md",
-    "webhook/docs/diagnoses.md",
-    "dist-info/licenses/LICENSE",
-)
+    "webhook/py.typed", "webhook/cli/main.py", "webhook/validation/crd_table.json",
+    "webhook/validation/feature_gates.json", "webhook/docs/rules/accelerators.md",
+    "webhook/docs/diagnoses.md", "dist-info/licenses/LICENSE",
+)  # fmt: skip
 """What has to be in a wheel, by the end of its path."""
 
 

@@ -17,12 +17,8 @@ _PUSHED = re.compile(r"^Pushed: (\S+)\nDigest: (sha256:[0-9a-f]{64})$", re.MULTI
 def push_chart(folder: Path, registry: str, *flags: str) -> None:
     (chart,) = folder.glob("ray-webhook-[0-9]*.tgz")
     command = [
-        str(build.binary(build.HELM)),
-        "push",
-        *flags,
-        str(chart),
-        f"oci://{registry}/charts",
-    ]
+        str(build.binary(build.HELM)), "push", *flags, str(chart), f"oci://{registry}/charts",
+    ]  # fmt: skip
     done = subprocess.run(
         command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
     )

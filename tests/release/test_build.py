@@ -100,13 +100,10 @@ def test_two_builds_are_alike_and_what_they_should_be(tmp_path: Path) -> None:
     one, other = (build(folder, 1_700_000_000) for folder in folders)
     assert checksums(one) == checksums(other)
     assert [file.name for file in one] == [
-        "install-cert-manager.yaml",
-        "install.yaml",
-        f"ray-webhook-{__version__}.tgz",
-        f"ray_webhook-{__version__}-py3-none-any.whl",
-        f"ray_webhook-{__version__}.tar.gz",
+        "install-cert-manager.yaml", "install.yaml", f"ray-webhook-{__version__}.tgz",
+        f"ray_webhook-{__version__}-py3-none-any.whl", f"ray_webhook-{__version__}.tar.gz",
         "rules.yaml",
-    ]
+    ]  # fmt: skip
     assert list(wrong(one[3])) == []
     with zipfile.ZipFile(one[3]) as wheel:
         meta = next(name for name in wheel.namelist() if name.endswith("/METADATA"))

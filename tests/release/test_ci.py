@@ -11,15 +11,10 @@ import pytest
 from tests import ROOT
 
 PARTS = (
-    "tests.browser.install",
-    "pip",
-    "tests.lab.rendezvous.hosts",
-    "tests.lab.parity --mutants 20000 1.6.2",
-    "tests.lab.parity --mutants 5000 1.4.2",
-    "tests.lab.parity.templates",
-    "tests.lab.parity.unit_cases",
-    "tests.e2e.build",
-)
+    "tests.browser.install", "pip", "tests.lab.rendezvous.hosts",
+    "tests.lab.parity --mutants 20000 1.6.2", "tests.lab.parity --mutants 5000 1.4.2",
+    "tests.lab.parity.templates", "tests.lab.parity.unit_cases", "tests.e2e.build",
+)  # fmt: skip
 """The commands, each after `python -m`, that say whether this machine can run a part."""
 ALLOWED = "tests.lab.parity --mutants 5000 1.7.0"
 CAN_FAIL = [ALLOWED, *(part for part in PARTS if part != "pip")]

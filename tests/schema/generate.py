@@ -18,16 +18,10 @@ Json = dict[str, Any]
 
 TABLE = ROOT / "webhook" / "validation" / "crd_table.json"
 PLAIN = {
-    ("string", None): "string",
-    ("string", "byte"): "string",
-    ("string", "date-time"): "date-time",
-    ("boolean", None): "boolean",
-    ("integer", None): "int64",
-    ("integer", "int32"): "int32",
-    ("integer", "int64"): "int64",
-    ("number", None): "number",
-    (None, None): "any",
-}
+    ("string", None): "string", ("string", "byte"): "string", ("string", "date-time"): "date-time",
+    ("boolean", None): "boolean", ("integer", None): "int64", ("integer", "int32"): "int32",
+    ("integer", "int64"): "int64", ("number", None): "number", (None, None): "any",
+}  # fmt: skip
 LIMITS = ("minimum", "maximum", "minLength", "maxLength", "minItems", "pattern")
 ANY = {"x-kubernetes-preserve-unknown-fields": True}
 STRING = {"type": "string"}

@@ -47,13 +47,9 @@ def _row(name: str) -> Sequence[float]:
 def _counted(name: str, kind: Body, folder: Path) -> float:
     counts = folder.with_suffix(".callgrind")
     launcher = (
-        "env",
-        "PYTHONHASHSEED=0",
-        "valgrind",
-        "--tool=callgrind",
-        "--instr-atstart=no",
+        "env", "PYTHONHASHSEED=0", "valgrind", "--tool=callgrind", "--instr-atstart=no",
         f"--callgrind-out-file={counts}",
-    )
+    )  # fmt: skip
     with ExitStack() as stack:
         server = stack.enter_context(
             webhook(folder, launcher, ("-m", "tests.lab.bench.without", name))

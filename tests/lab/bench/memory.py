@@ -91,13 +91,8 @@ def _held(folder: Path, port: int, program: Sequence[str]) -> tuple[float, float
     kubeconfig.write_text(yaml.safe_dump(_kubeconfig(port)))
     serve = [sys.executable, *program, "serve", "--host", "127.0.0.1", "--port", "0"]
     serve += [
-        "--admin-port",
-        "0",
-        "--kubeconfig",
-        str(kubeconfig),
-        "--installation.namespace",
-        "default",
-    ]
+        "--admin-port", "0", "--kubeconfig", str(kubeconfig), "--installation.namespace", "default",
+    ]  # fmt: skip
     serve += ["--tls.cert-dir", str(folder)]
     with (
         (folder / "log").open("w") as out,

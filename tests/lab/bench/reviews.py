@@ -112,11 +112,8 @@ def worker_pod() -> Object:
             },
             "ownerReferences": [
                 {
-                    "apiVersion": "ray.io/v1",
-                    "kind": "RayCluster",
-                    "name": "bench",
-                    "uid": CLUSTER["metadata"]["uid"],
-                    "controller": True,
+                    "apiVersion": "ray.io/v1", "kind": "RayCluster", "name": "bench",
+                    "uid": CLUSTER["metadata"]["uid"], "controller": True,
                 }
             ],
             "managedFields": [managed()],
@@ -128,9 +125,7 @@ def worker_pod() -> Object:
             },
             "initContainers": [
                 {
-                    "name": "wait-gcs-ready",
-                    "image": "rayproject/ray:2.54.0",
-                    "env": env[:25],
+                    "name": "wait-gcs-ready", "image": "rayproject/ray:2.54.0", "env": env[:25],
                     "volumeMounts": mounts,
                 }
             ],
@@ -155,7 +150,7 @@ def worker_pod() -> Object:
                 {"key": "google.com/tpu", "operator": "Exists", "effect": "NoSchedule"}
             ],
         },
-    }
+    }  # fmt: skip
 
 
 def managed() -> Object:
@@ -164,13 +159,9 @@ def managed() -> Object:
     }
     spec = {"f:containers": {'k:{"name":"ray-worker"}': {"f:env": fields}}}
     return {
-        "apiVersion": "v1",
-        "fieldsType": "FieldsV1",
-        "fieldsV1": {"f:spec": spec},
-        "manager": "kuberay-operator",
-        "operation": "Update",
-        "time": _TIME,
-    }
+        "apiVersion": "v1", "fieldsType": "FieldsV1", "fieldsV1": {"f:spec": spec},
+        "manager": "kuberay-operator", "operation": "Update", "time": _TIME,
+    }  # fmt: skip
 
 
 def _projected() -> Object:

@@ -59,12 +59,9 @@ def _nothing() -> None:
 
 
 LAYERS: Final[dict[str, Callable[[], None]]] = {
-    "nothing": _nothing,
-    "patch cache": _patch_cache,
-    "batches": _batches,
-    "one write": _one_write,
+    "nothing": _nothing, "patch cache": _patch_cache, "batches": _batches, "one write": _one_write,
     "sent together": _together,
-}
+}  # fmt: skip
 
 
 def _places() -> None:

@@ -41,15 +41,10 @@ DONE: Final = 10
 """Seconds for which a task has worked when its pod is deleted."""
 
 CASES: Final = (
-    Case("ray-2.56.1", "", 15),
-    Case("ray-2.56.1", "60", 15),
-    Case("ray-2.56.1", "60", 45),
-    Case("ray-2.56.1", "60", 90),
-    Case("ray", "", 15),
-    Case("ray", "", 45),
-    Case("ray", "60", 45),
+    Case("ray-2.56.1", "", 15), Case("ray-2.56.1", "60", 15), Case("ray-2.56.1", "60", 45),
+    Case("ray-2.56.1", "60", 90), Case("ray", "", 15), Case("ray", "", 45), Case("ray", "60", 45),
     Case("ray", "60", 90),
-)
+)  # fmt: skip
 
 
 class Outcome(NamedTuple):
@@ -105,16 +100,13 @@ def tried(case: Case) -> Outcome:
         worker = Pod(_pod(case, case.asked), "worker", join, others)
         driver = subprocess.Popen(
             [
-                str(binaries / "python"),
-                str(DRIVER),
-                address,
-                str(DONE + case.needs),
+                str(binaries / "python"), str(DRIVER), address, str(DONE + case.needs),
                 str(folder / "begun"),
             ],
             env=others,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
-        )
+        )  # fmt: skip
         _await((folder / "begun").exists, "the task")
         begun = time.monotonic()
         time.sleep(DONE)

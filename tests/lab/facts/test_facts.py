@@ -46,11 +46,8 @@ const (
 )
 """
     assert kuberay.constants(source) == {
-        "KEY": "ray.io/key",
-        "TYPED": "head",
-        "LONG": 53,
-        "LESS": 47,
-    }
+        "KEY": "ray.io/key", "TYPED": "head", "LONG": 53, "LESS": 47,
+    }  # fmt: skip
 
 
 def test_a_field_is_found_in_a_schema_through_lists() -> None:

@@ -25,21 +25,14 @@ CONSTANTS: Final = {
 """Ours in `webhook/api/names.py`, and theirs."""
 
 MULTI_SLICE: Final = (
-    "MEGASCALE_NUM_SLICES",
-    "MEGASCALE_SLICE_ID",
-    "MEGASCALE_COORDINATOR_ADDRESS",
-    "MEGASCALE_PORT",
-)
+    "MEGASCALE_NUM_SLICES", "MEGASCALE_SLICE_ID", "MEGASCALE_COORDINATOR_ADDRESS", "MEGASCALE_PORT",
+)  # fmt: skip
 SERVE: Final = {
-    "TOP": "ServeDeploySchema",
-    "HTTP": "HTTPOptionsSchema",
-    "GRPC": "gRPCOptionsSchema",
-    "LOGGING": "LoggingConfig",
-    "APPLICATION": "ServeApplicationSchema",
-    "DEPLOYMENT": "DeploymentSchema",
-    "ACTOR": "RayActorOptionsSchema",
+    "TOP": "ServeDeploySchema", "HTTP": "HTTPOptionsSchema", "GRPC": "gRPCOptionsSchema",
+    "LOGGING": "LoggingConfig", "APPLICATION": "ServeApplicationSchema",
+    "DEPLOYMENT": "DeploymentSchema", "ACTOR": "RayActorOptionsSchema",
     "AUTOSCALING": "AutoscalingConfig",
-}
+}  # fmt: skip
 """Our tables of keys in a Serve configuration, and Ray's classes."""
 UNKNOWN_GENERATIONS: Final = frozenset({"v2", "v3"})
 """Ray's generations that GKE never had."""

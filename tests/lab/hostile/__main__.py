@@ -144,15 +144,9 @@ def _attacked(name: str, seconds: float, cores: tuple[int, int]) -> Row:
 
 def _attack(name: str, server: Running, seconds: float, pin: tuple[str, ...]) -> None:
     command = [
-        *pin,
-        sys.executable,
-        "-m",
-        "tests.lab.hostile.attacks",
-        name,
-        server.url,
-        server.admin,
+        *pin, sys.executable, "-m", "tests.lab.hostile.attacks", name, server.url, server.admin,
         str(seconds),
-    ]
+    ]  # fmt: skip
     subprocess.run(command, check=True, timeout=seconds + 60)
 
 

@@ -253,12 +253,9 @@ class Service:
 
         headers = [(b"content-type", b"application/json")]
         scope: Scope = {
-            "type": "http",
-            "method": "POST",
-            "path": body.path,
-            "query_string": b"",
+            "type": "http", "method": "POST", "path": body.path, "query_string": b"",
             "headers": headers,
-        }
+        }  # fmt: skip
         await self._application(scope, receive, send)
         return int(sent[0]["status"]), bytes(sent[1]["body"])
 

@@ -76,12 +76,9 @@ def large_ray_objects() -> list[bytes]:
 
 
 BODIES: Final = {
-    "ray-objects": ray_objects,
-    "large-ray-objects": large_ray_objects,
-    "large-answers": large_answers,
-    "long-digits": long_digits,
-    "one-uid": one_uid,
-}
+    "ray-objects": ray_objects, "large-ray-objects": large_ray_objects,
+    "large-answers": large_answers, "long-digits": long_digits, "one-uid": one_uid,
+}  # fmt: skip
 
 
 def requests(name: str) -> "cycle[bytes]":

@@ -31,14 +31,9 @@ def test_beside_an_attack_all_are_answered_and_memory_is_bounded(
 ) -> None:
     with beside(attacked) as seen:
         command = [
-            sys.executable,
-            "-m",
-            "tests.lab.hostile.attacks",
-            name,
-            attacked.url,
-            attacked.admin,
+            sys.executable, "-m", "tests.lab.hostile.attacks", name, attacked.url, attacked.admin,
             SECONDS,
-        ]
+        ]  # fmt: skip
         attacker = run(command, capture_output=True, text=True, check=False, timeout=180)
     assert attacker.returncode == 0, attacker.stderr
     assert [record.lost for record in seen.records] == [[], [], []]

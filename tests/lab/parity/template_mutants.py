@@ -133,14 +133,8 @@ def _other(item: Any, way: Way, random: Random) -> Any:  # noqa: ANN401 - JSON
         return random.choice(NUMBERS)
     if isinstance(item, str):
         near = (
-            item.lower(),
-            item.upper(),
-            item + " ",
-            f"${item}",
-            item[:-1],
-            item + "_",
-            item.title(),
-        )
+            item.lower(), item.upper(), item + " ", f"${item}", item[:-1], item + "_", item.title(),
+        )  # fmt: skip
         return random.choice((*TEXTS, *near))
     if isinstance(item, list):
         return [*item, *copy.deepcopy(item[:1])] if random.random() < 0.6 else []

@@ -46,19 +46,16 @@ def test_there_is_nothing_wrong_with_pods_with_true_variables() -> None:
     assert list(faults(GROUP, PODS, list(map(verdict, PODS)))) == []
 
 
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        ("worker", 3),
-        ("name", "tpu-group-7"),
-        ("pod_type", "v5p-16"),
-        ("valid", False),
-        ("workers", 2),
-        ("resources", None),
-        ("metadata_asked", ["instance-id"]),
-        ("subslices", {"ray.io/tpu-subslice-2x2x2": "1"}),
-    ],
-)
+@pytest.mark.parametrize(("name", "value"), [
+    ("worker", 3),
+    ("name", "tpu-group-7"),
+    ("pod_type", "v5p-16"),
+    ("valid", False),
+    ("workers", 2),
+    ("resources", None),
+    ("metadata_asked", ["instance-id"]),
+    ("subslices", {"ray.io/tpu-subslice-2x2x2": "1"}),
+])  # fmt: skip
 def test_one_host_that_is_taken_for_something_else_is_a_fault(name: str, value: object) -> None:
     verdicts = list(map(verdict, PODS))
     verdicts[1] = {**verdicts[1], name: value}

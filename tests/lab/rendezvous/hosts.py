@@ -12,15 +12,8 @@ from pathlib import Path
 from typing import Final
 
 UNSHARE: Final = (
-    "unshare",
-    "--net",
-    "--mount",
-    "--pid",
-    "--uts",
-    "--fork",
-    "--mount-proc",
-    "--kill-child",
-)
+    "unshare", "--net", "--mount", "--pid", "--uts", "--fork", "--mount-proc", "--kill-child",
+)  # fmt: skip
 """Begins the command that may make hosts; when it ends, so does everything that runs on them."""
 
 _BRIDGE: Final = "cluster"
