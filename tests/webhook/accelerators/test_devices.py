@@ -52,7 +52,7 @@ def test_limits_count_else_requests() -> None:
     ([2], [(1, True), (4, False)], 5), ([2], [(4, False), (1, True)], 4),
     ([], [(2, False), (3, False)], 3),
 ])  # fmt: skip
-def test_a_host_has_what_its_containers_want_at_the_same_time(
+def test_devices_are_used_at_once(
     main: list[int], inits: list[tuple[int, bool]], chips: int
 ) -> None:
     counts: list[Counts] = [{TPU.name: number} for number in main]
@@ -61,9 +61,7 @@ def test_a_host_has_what_its_containers_want_at_the_same_time(
 
 
 @given(st.lists(COUNTS, max_size=4), st.lists(st.tuples(COUNTS, st.booleans()), max_size=4))
-def test_a_host_has_at_least_what_each_container_wants_and_at_most_all_of_it(
-    main: list[Counts], inits: list[tuple[Counts, bool]]
-) -> None:
+def test_devices_have_two_bounds(main: list[Counts], inits: list[tuple[Counts, bool]]) -> None:
     host = devices_of_host(main, inits)
     every = [*main, *(counts for counts, _ in inits)]
     for device in DEVICES:

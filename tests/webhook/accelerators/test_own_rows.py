@@ -54,7 +54,7 @@ def test_claims_of_an_own_device_have_no_number() -> None:
     (add_profiles(FABRIC), "fabrik", {"annotation-value-invalid"}),
     (PROFILES, "fabric", {"annotation-value-invalid"}),
 ])  # fmt: skip
-def test_the_rules_know_own_devices_and_profiles(
+def test_rules_know_own_devices_and_profiles(
     profiles: Profiles, name: str, rules: set[str]
 ) -> None:
     chosen = ray_objects.a_cluster().group(hosts=2).annotation(names.ANNOTATION_PROFILES, name)

@@ -79,7 +79,7 @@ def _index(document: Object, response: Object) -> str | None:
     (a_shard("a").annotated(SHARD_COUNT.annotation, "0"), SHARD_COUNT, "0"),
     (a_cluster("a").annotated(SHARD_GROUP.annotation, "a b"), SHARD_GROUP, "a b"),
 ])  # fmt: skip
-def test_a_value_that_cannot_be_is_refused_in_the_words_of_the_rules(
+def test_a_value_is_refused_as_by_rules(
     cluster: ClusterBuilder, row: OptIn[str], text: str
 ) -> None:
     field, message = Server().refused(cluster)

@@ -218,9 +218,7 @@ async def test_the_controller_keeps_pod_groups_while_served_and_says_so(tmp_path
     (PODS, "worker pods"), (RAYCLUSTERS, "RayClusters"), ("", "discovery"),
     (LEASES, "leader election"),
 ])  # fmt: skip
-async def test_the_controller_is_ready_when_everything_it_needs_has_been_answered(
-    resource: str, condition: str, tmp_path: Path
-) -> None:
+async def test_the_controller_becomes_ready(resource: str, condition: str, tmp_path: Path) -> None:
     conditions = {"worker pods", "RayClusters", "discovery", "leader election", "not draining"}
 
     async def lines(probes: httpx.AsyncClient) -> dict[str, set[str]]:

@@ -112,7 +112,7 @@ async def test_a_crd_that_is_gone_tells_nothing_until_it_is_back(api: FakeApi) -
 
 
 @pytest.mark.parametrize(("status", "expected"), [(403, [None]), (500, [])])
-async def test_who_may_not_ask_goes_on_without_and_an_outage_says_nothing(
+async def test_a_request_may_fail(
     api: FakeApi, status: int, expected: list[KubeRay | None]
 ) -> None:
     api.definition = definition((1, 6))

@@ -119,7 +119,7 @@ def test_without_a_certificate_handshakes_are_refused_until_one_is_there(tmp_pat
     "mismatched", "truncated certificate", "truncated key", "empty", "missing", "expired",
     "not valid yet",
 ])  # fmt: skip
-def test_an_unusable_pair_is_kept_out_reported_once_and_healed(
+def test_an_unusable_pair_heals(
     tmp_path: Path, fault: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     signer = authority()

@@ -268,9 +268,7 @@ def test_the_warnings_of_validate_are_printed_in_one_line_for_each(run: Run, wri
         assert line.startswith("ray-webhook preview: RayCluster c: warning: ")
 
 
-def test_a_warning_of_an_object_with_a_generated_name_has_its_prefix(
-    run: Run, write: Write
-) -> None:
+def test_a_warning_of_an_object_with_a_generated_name_has_a_prefix(run: Run, write: Write) -> None:
     cluster = a_cluster("c").group("g").build()
     spec = {"entrypoint": "python a.py", "rayClusterSpec": cluster["spec"]}
     job = cluster | {"kind": "RayJob", "metadata": {"generateName": "j-"}, "spec": spec}
@@ -279,9 +277,7 @@ def test_a_warning_of_an_object_with_a_generated_name_has_its_prefix(
 
 
 @pytest.mark.parametrize("kind", ["RayCluster", "RayJob"])
-def test_pods_of_an_object_with_a_generated_name_are_admitted(
-    run: Run, write: Write, kind: str
-) -> None:
+def test_pods_of_a_generated_name_are_admitted(run: Run, write: Write, kind: str) -> None:
     document = a_cluster("c").group("g", hosts=2).build() | {"kind": kind}
     document["metadata"] = {"generateName": "train-"}
     if kind == "RayJob":

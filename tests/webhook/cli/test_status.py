@@ -240,9 +240,7 @@ def test_a_failed_job_without_raycluster_is_shown_in_its_namespace(run: Run, wri
     assert run("status", "--state", file, "other").status == 2
 
 
-def test_a_raycluster_is_also_shown_by_the_name_of_its_owner(
-    status: Run, run: Run, write: Write
-) -> None:
+def test_a_raycluster_is_shown_by_its_owners_name(status: Run, run: Run, write: Write) -> None:
     file = write(status(samples()["job-failed"].scene(), "-o", "state").out)
     by_owner = run("status", "--state", file, "train").out
     assert by_owner.startswith("team/llama  head")

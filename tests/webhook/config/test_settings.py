@@ -25,9 +25,7 @@ def test_flags_come_before_the_environment(tmp_path: Path, monkeypatch: pytest.M
 
 
 @pytest.mark.parametrize("way", ["flag", "flag with =", "variable"])
-def test_the_file_is_named_by_a_flag_or_by_a_variable(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str
-) -> None:
+def test_the_file_has_a_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str) -> None:
     file = written(tmp_path, "log: {admissions: denied}")
     if way == "variable":
         monkeypatch.setenv("RAY_WEBHOOK_CONFIG", str(file))

@@ -154,9 +154,7 @@ class Stumbling(Api):
         return await super().create(path, body, deadline, query)
 
 
-async def test_a_bug_that_one_notice_brings_out_keeps_no_other_and_is_reported_once(
-    api: FakeApi, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_a_bug_keeps_no_other_notice(api: FakeApi, caplog: pytest.LogCaptureFixture) -> None:
     async with Stumbling(plain(api)) as connection:
         recorder = EventRecorder(connection, "one")
         for seconds in range(0, 3610, 10):

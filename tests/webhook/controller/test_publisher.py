@@ -230,9 +230,7 @@ async def test_a_conflict_is_looked_into_and_done_again(api: FakeApi) -> None:
         assert p.publisher.queue.failures == {"conflict": 2}
 
 
-async def test_after_an_outage_everything_is_as_it_should_be(
-    api: FakeApi, version: str, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_an_outage_ends(api: FakeApi, version: str, caplog: pytest.LogCaptureFixture) -> None:
     api.put(RAYCLUSTERS, a_cluster(WORKER_GROUP))
     async with publishing(api, version) as p:
         await eventually(lambda: counts(api) == BY_GROUP)
@@ -250,7 +248,7 @@ async def test_after_an_outage_everything_is_as_it_should_be(
     assert 1 <= len(reports) <= 2, reports  # a connection may break before others are refused
 
 
-async def test_objects_of_others_are_left_as_they_are_and_reported_once(
+async def test_others_are_left(
     api: FakeApi, version: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     api.put(PODGROUPS, pod_group_without_owner("ray-worker-tpu"))
@@ -326,9 +324,7 @@ async def test_suspension_removes_pod_groups_until_it_ends(api: FakeApi, version
     {"labels": {names.LABEL_IGNORE: "true"}}, {"deletionTimestamp": "2026-11-21T10:00:00Z"},
     {"annotations": {"long": "x" * RAYCLUSTER_BYTES_MAX}},
 ], ids=["ignored", "being deleted", "too large"])  # fmt: skip
-async def test_a_cluster_that_is_unmanaged_or_being_deleted_is_left_alone_with_all_that_it_has(
-    api: FakeApi, version: str, metadata: Object
-) -> None:
+async def test_an_unmanaged_cluster_is_left(api: FakeApi, version: str, metadata: Object) -> None:
     api.put(RAYCLUSTERS, a_cluster(WORKER_GROUP))
     async with publishing(api, version) as p:
         await eventually(lambda: counts(api) == BY_GROUP)

@@ -103,9 +103,7 @@ STATES: dict[str, tuple[str, dict[str, Any], list[str]]] = {
 
 
 @pytest.mark.parametrize(("pod", "overlay", "expected"), STATES.values(), ids=STATES)
-def test_a_pod_has_a_problem_or_none(
-    pod: str, overlay: dict[str, Any], expected: list[str]
-) -> None:
+def test_a_pod_has_a_problem_or_not(pod: str, overlay: dict[str, Any], expected: list[str]) -> None:
     assert Scene().changed(pod, **overlay).ids() == expected
 
 

@@ -41,9 +41,7 @@ def test_all_hosts_of_all_replicas_are_shown_in_order() -> None:
     ({"status": COMING}, "starting", (HOST,), "node-0-3"),
     ({"status": {"phase": "Failed"}}, "failed", (HOST,), "node-0-3"),
 ])  # fmt: skip
-def test_a_host_is_shown_with_its_state_pod_and_node(
-    overlay: Object, state: str, pods: tuple[str, ...], node: str
-) -> None:
+def test_a_host_is_shown(overlay: Object, state: str, pods: tuple[str, ...], node: str) -> None:
     scene = Scene().changed(HOST, **overlay)
     host = replica(scene).hosts[3]
     assert (host.state, host.pods, host.node) == (state, pods, node)

@@ -25,7 +25,7 @@ NO_NUMBERS = (
     ({INDEX: "7", NAME: "g-xh3hf", HOST: "0"}, 1, HostIdentity(7, 0, "g-xh3hf")),
     ({**WHOLE, INDEX: LAST, HOST: "3"}, 4, HostIdentity(int(LAST), 3, "g-xh3hf")),
 ])  # fmt: skip
-def test_a_whole_identity_is_trusted_and_an_index_alone_is_one_of_a_single_host(
+def test_labels_are_trusted(
     labels: dict[str, str], hosts: int, identity: HostIdentity | None
 ) -> None:
     assert read_identity_labels(labels, hosts) == identity

@@ -166,9 +166,7 @@ def test_just_under_the_limit_is_a_review(api: ApiServer) -> None:
     (a_tpu_host("4", 4), [f"spec.nodeSelector[{NODES}]"], "is not a TPU topology"),
     (a_tpu_host("4x4", "1e9999"), ["spec.containers[0].resources[google.com/tpu]"], "1e9999"),
 ], ids=lambda value: value if isinstance(value, str) else "")  # fmt: skip
-def test_a_pod_that_cannot_work_is_denied_with_every_field_and_the_reason(
-    api: ApiServer, pod: Object, fields: list[str], says: str
-) -> None:
+def test_a_denial_has_all_fields(api: ApiServer, pod: Object, fields: list[str], says: str) -> None:
     response = api.review(pod_review(pod))
     assert not response["allowed"]
     assert "patch" not in response

@@ -96,9 +96,7 @@ async def test_a_server_may_be_named(pki: Path, tmp_path: Path, name: str, trust
         assert bool(fake.requests) is trusted
 
 
-async def test_an_authority_that_is_replaced_is_trusted_from_the_next_request_on(
-    pki: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_a_new_authority(pki: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     token, bundle = tmp_path / "token", tmp_path / "ca.crt"
     token.write_text("it")
 

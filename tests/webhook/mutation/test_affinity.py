@@ -1,6 +1,5 @@
 """Hosts of one replica are placed together and separate from others."""
 
-import copy
 from typing import Any
 
 import pytest
@@ -80,23 +79,6 @@ def test_the_first_host_of_a_replica_matches_its_own_term() -> None:
         matches(term, NAMESPACE, pod["metadata"]["labels"]) for term in terms(pod, "podAffinity")
     )
     assert terms(pod, "podAffinity")
-
-
-def test_the_users_terms_stay_first_and_everything_beside_them_stays() -> None:
-    mine = {"labelSelector": {"matchLabels": {"app": "x"}}, "topologyKey": "kubernetes.io/hostname"}
-    preferred = [{"weight": 1, "podAffinityTerm": mine}]
-    affinity = {
-        "nodeAffinity": {"x": 1},
-        "podAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": preferred},
-        "podAntiAffinity": {REQUIRED: [mine]},
-    }
-    pod = decide(a_host().spec(affinity=copy.deepcopy(affinity)), CLUSTER).pod
-    after = pod["spec"]["affinity"]
-    assert after["nodeAffinity"] == {"x": 1}
-    assert after["podAffinity"]["preferredDuringSchedulingIgnoredDuringExecution"] == preferred
-    assert len(terms(pod, "podAffinity")) == 1
-    assert terms(pod, "podAntiAffinity")[0] == mine
-    assert len(terms(pod, "podAntiAffinity")) == 3
 
 
 @pytest.mark.parametrize("affinity", [

@@ -161,11 +161,6 @@ def test_a_webhook_that_is_kept_to_namespaces_looks_at_its_own() -> None:
     assert apart(found) == [{k: v for k, v in NODE_TERM.items() if k != "namespaceSelector"}]
 
 
-def test_a_pod_that_was_given_everything_is_given_nothing_more() -> None:
-    first = decide(a_host(), asking("replica"))
-    assert decide(first.pod, asking("replica")).patch == []
-
-
 def test_without_a_keeper_pods_come_up_without_a_domain_and_are_warned() -> None:
     found = decide(a_host(), asking("replica"), policy=Policy(no_domains="no one keeps them"))
     assert template_of(found) is None

@@ -111,10 +111,3 @@ def test_labels_of_the_user_stay_with_a_warning() -> None:
     decided = decide(pod, labelled())
     assert override(decided.pod) == {"rack": "7"}
     assert names.RAY_OVERRIDE_LABELS in decided.answer.warnings[0]
-
-
-def test_asking_twice_adds_nothing() -> None:
-    once = decide(a_worker(), labelled(), ZONES).pod
-    again = decide(once, labelled(), ZONES)
-    assert again.patch == []
-    assert not again.answer.warnings

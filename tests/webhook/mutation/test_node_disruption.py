@@ -68,9 +68,3 @@ def test_an_unknown_value_is_a_warning() -> None:
     decided = decide(a_host(), a_cluster_with("some"))
     assert kept(decided.pod) == {}
     assert any("keep-nodes" in warning for warning in decided.answer.warnings)
-
-
-def test_a_second_review_changes_nothing() -> None:
-    cluster = a_cluster_with("all")
-    once = decide(a_host(), cluster).pod
-    assert decide(once, cluster).patch == []

@@ -103,9 +103,7 @@ def patch(answer: Answer | str) -> list[Object]:
     ),
     st.booleans(),
 )
-def test_whatever_the_template_a_pod_gets_what_it_would_alone(
-    case: Case, places: list[tuple[int, int, bool]], assigned: bool
-) -> None:
+def test_any_template_fits(case: Case, places: list[tuple[int, int, bool]], assigned: bool) -> None:
     labels = case.pod["metadata"]["labels"]
     assume(labels[names.LABEL_NODE_TYPE] == names.NODE_TYPE_WORKER)
     cluster = read_cluster_config(as_cluster(manifest(case.cluster)))

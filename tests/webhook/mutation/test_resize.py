@@ -48,36 +48,20 @@ def test_only_the_ray_container_of_a_listed_group_gets_both_entries() -> None:
     assert rules_of(decide(a_worker("other"), listing("g"))) is None
 
 
-def test_the_head_is_listed_as_headgroup() -> None:
-    head = a_pod().of("c").head()
-    assert rules_of(decide(head, listing("headgroup"))) == BOTH
-    assert rules_of(decide(head, listing("g"))) is None
-
-
-def test_an_entry_of_the_user_stays_and_the_missing_one_is_appended() -> None:
-    decided = decide(with_rules(BOTH[1]), listing("g"))
-    assert rules_of(decided) == [BOTH[1], BOTH[0]]
-    assert not decided.answer.warnings
-
-
-def test_an_empty_list_is_filled() -> None:
-    assert rules_of(decide(with_rules(), listing("g"))) == BOTH
-
-
-def test_a_restart_that_ray_refuses_stays_with_a_warning() -> None:
-    decided = decide(with_rules(RESTART_CPU), listing("g"))
-    assert rules_of(decided) == [RESTART_CPU, BOTH[1]]
-    assert "cpu" in decided.answer.warnings[0]
-
-
-def test_a_restart_that_kubernetes_refuses_has_a_warning() -> None:
-    decided = decide(with_rules(RESTART_CPU, restartPolicy="Never"), listing("g"))
-    assert "restartPolicy Never" in decided.answer.warnings[0]
-
-
-def test_only_pods_of_listed_groups_get_a_resize_policy() -> None:
-    assert rules_of(decide(a_worker("g"), listing("g"))) == BOTH
-    assert rules_of(decide(a_worker("other"), listing("g"))) is None
+@pytest.mark.parametrize(("pod", "listed", "rules", "warning"), [
+    (a_pod().of("c").head(), "headgroup", BOTH, ""), (a_pod().of("c").head(), "g", None, ""),
+    (with_rules(), "g", BOTH, ""), (with_rules(BOTH[1]), "g", [BOTH[1], BOTH[0]], ""),
+    (with_rules(RESTART_CPU), "g", [RESTART_CPU, BOTH[1]], "cpu"),
+    (with_rules(RESTART_CPU, restartPolicy="Never"), "g", [RESTART_CPU, BOTH[1]],
+     "restartPolicy Never"),
+])  # fmt: skip
+def test_entries_of_the_user_stay_and_missing_ones_are_appended(
+    pod: PodBuilder, listed: str, rules: list[Object] | None, warning: str
+) -> None:
+    decided = decide(pod, listing(listed))
+    assert rules_of(decided) == rules
+    assert warning in "".join(decided.answer.warnings[:1])
+    assert bool(decided.answer.warnings) == bool(warning)
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"groups": []}', '{"groups": {"g": 1}}'])

@@ -2,7 +2,16 @@
 
 import pytest
 
-from tests.builders import ClusterBuilder, Decided, PodBuilder, Webhook, a_cluster, a_pod, decide
+from tests.builders import (
+    ClusterBuilder,
+    Decided,
+    Object,
+    PodBuilder,
+    Webhook,
+    a_cluster,
+    a_pod,
+    decide,
+)
 from webhook.admission.codec import WARNING_MAX
 from webhook.api import names
 from webhook.mutation.ray_pod import Policy
@@ -52,10 +61,24 @@ def test_hosts_of_an_assigned_replica_share_a_pod_group_that_no_other_replica_ha
     assert None not in found
 
 
-def test_who_asks_for_nothing_gets_nothing() -> None:
-    decided = decide(a_host(), a_cluster("c").group("g", hosts=2))
-    assert group_of(decided) is None
-    assert not decided.answer.warnings
+DEFAULT, NOT_SERVED, UNPUBLISHED = Policy(), Policy(pod_groups=False), Policy(published=False)
+
+
+@pytest.mark.parametrize(("spec", "cluster", "policy", "group", "warning"), [
+    ({}, a_cluster("c").group("g", hosts=2), DEFAULT, None, ""),
+    ({}, asking("replica").spec(enableInTreeAutoscaling=True), DEFAULT, "c-worker-g-xh3hf", ""),
+    ({"evictionResponders": RESPONDERS}, asking("worker-group"), DEFAULT, None,
+     "evictionResponders"),
+    ({"schedulerName": "volcano"}, asking("worker-group"), DEFAULT, None, "volcano"),
+    ({}, asking("worker-group"), NOT_SERVED, None, "serves no PodGroups"),
+    ({}, asking("worker-group"), UNPUBLISHED, "c-worker-g", "c-worker-g"),
+], ids=["not asked", "autoscaled", "responders", "scheduler", "unserved", "alone"])  # fmt: skip
+def test_a_host_has_its_pod_group_or_a_warning_and_all_else(
+    spec: Object, cluster: ClusterBuilder, policy: Policy, group: str | None, warning: str
+) -> None:
+    decided = decide(a_host().spec(**spec), cluster, policy)
+    assert (group_of(decided), decided.pod["spec"]["hostname"]) == (group, "g-0-0")
+    assert [warning in text for text in decided.answer.warnings] == [True] * bool(warning)
 
 
 @pytest.mark.parametrize("cluster", [
@@ -81,39 +104,6 @@ def test_pods_that_kuberay_put_into_its_own_gang_stay_there_without_a_word() -> 
         decided = decide(pod.spec(schedulingGroup={"podGroupName": "c-cluster"}), cluster)
         assert group_of(decided) == "c-cluster"
         assert not decided.answer.warnings
-
-
-def test_replicas_are_grouped_while_autoscaling() -> None:
-    assert (
-        group_of(decide(a_host(), asking("replica").spec(enableInTreeAutoscaling=True)))
-        == "c-worker-g-xh3hf"
-    )
-
-
-def test_a_pod_with_eviction_responders_is_not_grouped_as_kubernetes_forbids_both() -> None:
-    decided = decide(a_host().spec(evictionResponders=RESPONDERS), asking("worker-group"))
-    assert group_of(decided) is None
-    (warning,) = decided.answer.warnings
-    assert "evictionResponders" in warning
-
-
-def test_a_pod_of_another_scheduler_is_not_grouped() -> None:
-    decided = decide(a_host().spec(schedulerName="volcano"), asking("worker-group"))
-    assert group_of(decided) is None
-    assert "volcano" in decided.answer.warnings[0]
-
-
-def test_without_pod_groups_in_the_api_a_warning_says_so_and_nothing_else_is_lost() -> None:
-    decided = decide(a_host(), asking("worker-group"), Policy(pod_groups=False))
-    assert group_of(decided) is None
-    assert "serves no PodGroups" in decided.answer.warnings[0]
-    assert decided.pod["spec"]["hostname"] == "g-0-0"
-
-
-def test_without_a_publisher_a_warning_names_the_pod_group_to_create() -> None:
-    decided = decide(a_host(), asking("worker-group"), Policy(published=False))
-    assert group_of(decided) == "c-worker-g"
-    assert "c-worker-g" in decided.answer.warnings[0]
 
 
 def test_the_policy_may_change_while_pods_of_a_replica_come() -> None:

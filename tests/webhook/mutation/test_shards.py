@@ -11,15 +11,8 @@ SHARD = a_cluster("c").group("g").opting(shard_group="search", shard_index="3")
 
 @pytest.mark.parametrize("node_type", ["head", "worker"])
 def test_every_container_of_head_and_workers_knows_its_shard(node_type: str) -> None:
-    pod = (
-        a_pod()
-        .worker("g")
-        .of("c")
-        .label(names.LABEL_NODE_TYPE, node_type)
-        .container("sidecar")
-        .init("wait")
-    )
-    decided = decide(pod, SHARD)
+    pod = a_pod().worker("g").of("c").label(names.LABEL_NODE_TYPE, node_type)
+    decided = decide(pod.container("sidecar").init("wait"), SHARD)
     for container in ("ray-worker", "sidecar", "wait"):
         found = env_of(decided.pod, container)
         assert (found[names.RAY_SHARD_INDEX], found[names.RAY_SHARD_GROUP]) == ("3", "search")
@@ -62,9 +55,8 @@ def test_an_index_alone_is_no_shard() -> None:
 
 
 def test_all_containers_know_how_many_shards_there_are() -> None:
-    counted = (
-        a_cluster("c").group("g").opting(shard_group="search", shard_index="3", shard_count="8")
-    )
+    counted = a_cluster("c").group("g").opting(shard_group="search", shard_index="3")
+    counted.opting(shard_count="8")
     decided = decide(a_pod().worker("g").of("c").container("sidecar"), counted)
     for container in ("ray-worker", "sidecar"):
         assert env_of(decided.pod, container)[names.RAY_SHARD_COUNT] == "8"

@@ -134,10 +134,3 @@ def test_torch_tpu_is_opt_in_and_none_takes_it_away() -> None:
 )
 def test_what_ray_writes_for_each_worker_process_is_left_to_it(name: str) -> None:
     assert name not in torch(a_part())
-
-
-def test_the_previous_name_of_the_profiles_is_still_read_and_the_new_one_wins() -> None:
-    with_torch = a_cluster("c").group("g", hosts=2).opting(profiles="torch-tpu")
-    assert names.TORCH_TPU_TOPOLOGY in env_of(decide(a_part(), with_torch).pod)
-    both = with_torch.opting(profiles="vllm")
-    assert names.TORCH_TPU_TOPOLOGY not in env_of(decide(a_part(), both).pod)

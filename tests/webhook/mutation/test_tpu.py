@@ -6,7 +6,6 @@ from tests.builders import PodBuilder, a_cluster, a_pod, container_of, decide, e
 from webhook.api import names
 
 CLUSTER = a_cluster("c").group("g", hosts=2, replicas=2).group("single").group("four", hosts=4)
-SLICE = {names.TPU_TOPOLOGY, names.TPU_ACCELERATOR_TYPE}
 
 
 def a_tpu(group: str = "g", chips: str | int = 4) -> PodBuilder:
@@ -23,41 +22,44 @@ def given(pod: PodBuilder, container: str = "ray-worker") -> dict[str, str]:
     return env_of(decide(pod, CLUSTER).pod, container)
 
 
-@pytest.mark.parametrize(("accelerator", "topology", "kind"), [
-    ("tpu-v5-lite-podslice", "2x4", "v5litepod-8"),
-    ("tpu-v6e-slice", "2x4", "v6e-8"), ("tpu-v5p-slice", "2x2x2", "v5p-16"),
-    ("tpu7x-standard-4t", "2x2x2", "tpu7x-16"), ("tpu-v9-slice", "2x4", None),
-])  # fmt: skip
-def test_generations_have_their_type(accelerator: str, topology: str, kind: str | None) -> None:
-    env = given(a_tpu().topology(topology, accelerator))
-    assert env[names.TPU_TOPOLOGY] == topology
-    assert env.get(names.TPU_ACCELERATOR_TYPE) == kind
+SLICE = {names.TPU_TOPOLOGY, names.TPU_ACCELERATOR_TYPE}
+NO_SLICE = dict.fromkeys(SLICE)
+FIRST = {names.TPU_WORKER_ID: "0", names.TPU_NAME: "g-0"}
+GIVEN: dict[str, tuple[PodBuilder, dict[str, str | None]]] = {
+    **{
+        accelerator: (
+            a_tpu().topology(topology, accelerator),
+            {names.TPU_TOPOLOGY: topology, names.TPU_ACCELERATOR_TYPE: kind},
+        )
+        for accelerator, topology, kind in (
+            ("tpu-v5-lite-podslice", "2x4", "v5litepod-8"), ("tpu-v6e-slice", "2x4", "v6e-8"),
+            ("tpu-v5p-slice", "2x2x2", "v5p-16"), ("tpu7x-standard-4t", "2x2x2", "tpu7x-16"),
+            ("tpu-v9-slice", "2x4", None),
+        )
+    },
+    "no node selectors": (a_tpu(), NO_SLICE | FIRST),
+    "no chips": (a_tpu(chips=0).topology("2x2x2"), NO_SLICE | dict.fromkeys(FIRST)),
+    "a single host without peers": (a_tpu("single").topology("2x2", "tpu-v6e-slice"),
+     {names.TPU_WORKER_HOSTNAMES: None, names.TPU_WORKER_ID: "0", names.TPU_NAME: "single-0",
+     names.TPU_ACCELERATOR_TYPE: "v6e-4"}),
+    "a value from elsewhere": (a_host(0, 1).env_from(names.TPU_WORKER_ID, "metadata.labels['x']"),
+     {names.TPU_WORKER_ID: "<metadata.labels['x']>"}),
+}  # fmt: skip
 
 
-def test_without_node_selectors_the_slice_is_known_but_not_its_kind() -> None:
-    decided = decide(a_tpu(), CLUSTER)
+@pytest.mark.parametrize(("pod", "variables"), GIVEN.values(), ids=GIVEN)
+def test_a_host_has_its_variables(pod: PodBuilder, variables: dict[str, str | None]) -> None:
+    decided = decide(pod, CLUSTER)
     env = env_of(decided.pod)
-    assert not env.keys() & SLICE
-    assert (env[names.TPU_WORKER_ID], env[names.TPU_NAME]) == ("0", "g-0")
+    assert {name: env.get(name) for name in variables} == variables
+    assert len(set(env_names(decided.pod))) == len(env)
     assert not decided.answer.warnings
-
-
-def test_a_single_host_has_no_peers() -> None:
-    env = given(a_tpu("single").topology("2x2", "tpu-v6e-slice"))
-    assert names.TPU_WORKER_HOSTNAMES not in env
-    assert (env[names.TPU_WORKER_ID], env[names.TPU_NAME]) == ("0", "single-0")
-    assert env[names.TPU_ACCELERATOR_TYPE] == "v6e-4"
 
 
 def test_a_bad_topology_of_a_single_host_is_a_warning() -> None:
     decided = decide(a_tpu("single").topology("2x"), CLUSTER)
     assert not env_of(decided.pod).keys() & SLICE
     assert [warning for warning in decided.answer.warnings if names.TPU_TOPOLOGY in warning]
-
-
-def test_a_pod_without_chips_gets_no_tpu_variable() -> None:
-    env = given(a_tpu(chips=0).topology("2x2x2"))
-    assert not [name for name in env if name.startswith("TPU_")]
 
 
 @pytest.mark.parametrize(
@@ -107,13 +109,6 @@ def test_a_placeholder_is_replaced_in_place(name: str, placeholder: str | None, 
     order = [each for each in env_names(decided.pod) if each in {"FIRST", name, "LAST"}]
     assert order == ["FIRST", name, "LAST"]
     assert env_of(decided.pod)[name] == value
-    assert not decided.answer.warnings
-
-
-def test_a_value_from_elsewhere_stays() -> None:
-    decided = decide(a_host(0, 1).env_from(names.TPU_WORKER_ID, "metadata.labels['x']"), CLUSTER)
-    assert env_of(decided.pod)[names.TPU_WORKER_ID] == "<metadata.labels['x']>"
-    assert env_names(decided.pod).count(names.TPU_WORKER_ID) == 1
     assert not decided.answer.warnings
 
 

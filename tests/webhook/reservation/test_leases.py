@@ -88,9 +88,7 @@ async def test_refusals_differ_from_unknown_outcomes(status: int, error: type[Ex
     (KEY, 16, 2400, "of 16 replicas of group tpu .*: lower numOfHosts"),
     (SHARDS, 2400, 1, "of shard group search .*: begin another shard group"),
 ])  # fmt: skip
-async def test_a_table_that_is_too_large_for_a_lease_is_denied(
-    key: TableKey, indices: int, hosts: int, advice: str
-) -> None:
+async def test_a_huge_table_is_denied(key: TableKey, indices: int, hosts: int, advice: str) -> None:
     async with stored() as (fake, store):
         entry = Reserved(f"ray-{0:060}", 1.5, dict.fromkeys(range(hosts), "0123456789ab"))
         with pytest.raises(Denied, match=advice):

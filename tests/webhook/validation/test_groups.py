@@ -94,9 +94,7 @@ def test_an_underscore_that_kuberay_cuts_out_of_the_pods_name_is_fine() -> None:
 @pytest.mark.parametrize(("length", "hosts", "replicas", "fits"), [
     (57, 2, 10, True), (58, 2, 10, False), (57, 11, 101, False), (57, 2, 1001, False),
 ])  # fmt: skip
-def test_a_multi_host_name_must_fit_with_the_largest_index_that_can_occur(
-    length: int, hosts: int, replicas: int, fits: bool
-) -> None:
+def test_a_name_fits_the_largest_index(length: int, hosts: int, replicas: int, fits: bool) -> None:
     expected = set() if fits else {("group-name-no-host-name", f"{GROUP}.groupName")}
     assert found(a_cluster().group("a" * length, hosts=hosts, maxReplicas=replicas)) == expected
 

@@ -52,7 +52,7 @@ def test_ports_of_the_head_service_count_for_the_dashboard() -> None:
     (["dashboard", "serve-grpc"], None, True), (["dashboard", "serve-grpc"], (1, 6), True),
     (["dashboard", "serve-grpc"], (1, 5), False), (["dashboard", "server"], None, False),
 ])  # fmt: skip
-def test_a_service_needs_a_port_named_serve(
+def test_a_service_has_a_port(
     names: list[str], kuberay: tuple[int, int] | None, fine: bool
 ) -> None:
     settings = RuleSettings(kuberay=kuberay)

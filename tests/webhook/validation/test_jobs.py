@@ -128,7 +128,7 @@ def test_an_old_deletion_strategy_is_checked_like_the_new_one() -> None:
     (36, (1, 7), []), (37, (1, 7), [DENY]), (37, (1, 6), []), (41, (1, 6), []),
     (42, (1, 6), [DENY]), (42, None, [DENY]), (41, None, [WARN]),
 ])  # fmt: skip
-def test_the_name_of_a_raycronjob_leaves_room_for_that_of_its_rayjobs(
+def test_the_name_leaves_room(
     length: int, release: tuple[int, int] | None, levels: list[str]
 ) -> None:
     listed = findings(a_cron_job().named("a" * length), settings=RuleSettings(kuberay=release))
@@ -179,9 +179,7 @@ def test_a_runtime_environment_has_rays_keys(text: str, wrong: set[tuple[str, st
     ("HttpMode", None, "deny"), ("sidecarmode", None, "deny"), ("Batch", None, "warn"),
     ("SidecarMode", (1, 4), "warn"), ("SidecarMode", (1, 5), ""), ("", None, ""),
 ])  # fmt: skip
-def test_a_mode_that_kuberay_does_not_have_submits_no_job(
-    mode: str, kuberay: tuple[int, int] | None, level: str
-) -> None:
+def test_an_unknown_mode_is_found(mode: str, kuberay: tuple[int, int] | None, level: str) -> None:
     settings, job = RuleSettings(kuberay=kuberay), a_job().spec(submissionMode=mode)
     for built in (job, a_cron_job(job)):
         listed = findings(built, "job-submission-mode-unknown", settings=settings)

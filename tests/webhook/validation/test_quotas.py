@@ -521,7 +521,7 @@ def ranges(draw: st.DrawFn, name: str = "r") -> Json:
 
 
 @given(clusters(), st.lists(quotas(), max_size=1), quotas("p"), st.lists(ranges(), max_size=1))
-def test_the_forecast_is_what_the_api_server_does(
+def test_the_forecast_is_true(
     cluster: Json, some: list[Json], quota: Json, limits: list[Json]
 ) -> None:
     """Pods are created one by one, as KubeRay makes them, until one is refused."""

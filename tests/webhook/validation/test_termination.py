@@ -15,7 +15,7 @@ RULE = ("grace-too-short", "spec.workerGroupSpecs[0].template.spec.terminationGr
     ("120", "200000", 600, True), ("120", "200000", None, False), ("120", "200000", 200_030, False),
     ("120", "0", 60, False), ("120", "30", 60, False), ("120", "40", 60, True),
 ])  # fmt: skip
-def test_a_drain_of_the_template_counts_as_ray_reads_it(
+def test_the_drain_of_a_template(
     asked: str | None, own: str, grace: int | None, warned: bool
 ) -> None:
     cluster = a_cluster().group().env(names.RAY_DRAIN_TIMEOUT, own)
