@@ -44,28 +44,59 @@ def test_all_problems_of_a_spec_are_found_at_once() -> None:
     }
 
 
-def test_the_rules_of_a_cluster_apply_to_a_rayjob_with_its_own_path() -> None:
-    assert found(a_job(a_cluster().group(hosts=0))) == {
-        ("num-of-hosts-invalid", "spec.rayClusterSpec.workerGroupSpecs[0].numOfHosts")
-    }
+def single_host_slices() -> ClusterBuilder:
+    return a_cluster().group(replicas=2).tpu("2x4", 8).env("MEGASCALE_NUM_SLICES", "2")
 
 
-def test_the_rules_of_a_cluster_apply_to_a_rayservice_with_its_own_path_and_annotations() -> None:
-    service = a_service(a_cluster().group(hosts=0)).annotation("ray.io/ippr", "[]")
-    assert found(service) == {
-        ("num-of-hosts-invalid", "spec.rayClusterConfig.workerGroupSpecs[0].numOfHosts"),
-        ("ippr-malformed", "metadata.annotations[ray.io/ippr]"),
-    }
+CASES: dict[str, tuple[Built, set[tuple[str, str]]]] = {
+    "a RayService with its own path and annotations": (
+        a_service(a_cluster().group(hosts=0)).annotation("ray.io/ippr", "[]"),
+        {("num-of-hosts-invalid", "spec.rayClusterConfig.workerGroupSpecs[0].numOfHosts"),
+         ("ippr-malformed", "metadata.annotations[ray.io/ippr]")}),
+    "a RayCronJob, whose annotations are not copied": (
+        a_cron_job(a_job(a_cluster().group(hosts=0)).spec(backoffLimit=-1))
+        .annotation("ray.io/ippr", "[]"),
+        {("job-number-not-positive", "spec.jobTemplate.backoffLimit"), ("num-of-hosts-invalid",
+         "spec.jobTemplate.rayClusterSpec.workerGroupSpecs[0].numOfHosts")}),
+    "an underscore that KubeRay cuts out of the pod's name": (
+        a_cluster("c" * 50).group("under_score"), set()),
+    "a name that is too long behind one that fits": (
+        a_cluster().group("fits", hosts=2).group("a" * 58, hosts=2),
+        {("group-name-no-host-name", "spec.workerGroupSpecs[1].groupName")}),
+    "a dot in a label": (a_cluster().group("v1.2"), set()),
+    "a dot in a host name": (
+        a_cluster().group("v1.2", hosts=2), {("group-name-no-host-name", f"{GROUP}.groupName")}),
+    "a generated name that fits with its suffix": (
+        a_cluster().meta(name=None, generateName="a" * 48), set()),
+    "a generated name that does not": (
+        a_cluster().meta(name=None, generateName="a" * 49),
+        {("name-too-long", "metadata.generateName")}),
+    "chips that do not divide over hosts": (
+        a_cluster().group(hosts=2).tpu("2x4", 3), {("tpu-topology-mismatch", TOPOLOGY)}),
+    "chips of several containers": (
+        a_cluster().group().tpu("2x4", 4).sidecar(resources={"limits": {"google.com/tpu": 4}}),
+        {("device-outside-first-container",
+          f"{POD}.containers[1].resources.limits[google.com/tpu]")}),
+    "an identity in an init container": (
+        a_cluster().group(hosts=2).tpu("2x4", 4)
+        .init(env=[{"name": "TPU_WORKER_ID", "value": "1"}]),
+        {("identity-by-hand", f"{POD}.initContainers[0].env[0].value")}),
+    "an identity of a single host": (
+        a_cluster().group().tpu("2x4", 8).env("TPU_WORKER_ID", "0").env("NODE_RANK", "0"), set()),
+    "a host name of several hosts": (
+        a_cluster().group(hosts=4).pod(hostname="mine"),
+        {("identity-by-hand", f"{POD}.hostname")}),
+    "a host name of a single host": (a_cluster().group().pod(hostname="mine"), set()),
+    "slices of single hosts without a headless service": (
+        single_host_slices(), {("multi-slice-unreachable", f"{POD}.containers[0].env[0].value")}),
+    "slices of single hosts beside a multi-host group": (
+        single_host_slices().group("other", hosts=2), set()),
+}  # fmt: skip
 
 
-def test_the_rules_of_a_cluster_apply_to_a_raycronjob_without_annotations() -> None:
-    cron = a_cron_job(a_job(a_cluster().group(hosts=0)).spec(backoffLimit=-1)).annotation(
-        "ray.io/ippr", "[]"
-    )
-    assert found(cron) == {
-        ("job-number-not-positive", "spec.jobTemplate.backoffLimit"),
-        ("num-of-hosts-invalid", "spec.jobTemplate.rayClusterSpec.workerGroupSpecs[0].numOfHosts"),
-    }
+@pytest.mark.parametrize(("built", "expected"), CASES.values(), ids=CASES)
+def test_a_spec_has_these_findings(built: Built, expected: set[tuple[str, str]]) -> None:
+    assert found(built) == expected
 
 
 @pytest.mark.parametrize("hosts", [-1, 0, 4097, 2_000_000_000])
@@ -87,36 +118,12 @@ def test_a_group_name_that_kubernetes_would_refuse(name: str) -> None:
     assert found(a_cluster().group(name)) == {("group-name-invalid", f"{GROUP}.groupName")}
 
 
-def test_an_underscore_that_kuberay_cuts_out_of_the_pods_name_is_fine() -> None:
-    assert found(a_cluster("c" * 50).group("under_score")) == set()
-
-
 @pytest.mark.parametrize(("length", "hosts", "replicas", "fits"), [
     (57, 2, 10, True), (58, 2, 10, False), (57, 11, 101, False), (57, 2, 1001, False),
 ])  # fmt: skip
 def test_a_name_fits_the_largest_index(length: int, hosts: int, replicas: int, fits: bool) -> None:
     expected = set() if fits else {("group-name-no-host-name", f"{GROUP}.groupName")}
     assert found(a_cluster().group("a" * length, hosts=hosts, maxReplicas=replicas)) == expected
-
-
-def test_a_name_that_fits_hides_no_longer_one_after_it() -> None:
-    cluster = a_cluster().group("fits", hosts=2).group("a" * 58, hosts=2)
-    path = "spec.workerGroupSpecs[1].groupName"
-    assert found(cluster) == {("group-name-no-host-name", path)}
-
-
-def test_a_dot_is_fine_in_a_label_and_not_in_a_host_name() -> None:
-    assert found(a_cluster().group("v1.2")) == set()
-    assert found(a_cluster().group("v1.2", hosts=2)) == {
-        ("group-name-no-host-name", f"{GROUP}.groupName")
-    }
-
-
-def test_a_generated_name_counts_with_what_the_api_server_adds() -> None:
-    assert found(a_cluster().meta(name=None, generateName="a" * 48)) == set()
-    assert found(a_cluster().meta(name=None, generateName="a" * 49)) == {
-        ("name-too-long", "metadata.generateName")
-    }
 
 
 @pytest.mark.parametrize(
@@ -138,17 +145,6 @@ def test_groups_share_no_host_names(first: str, second: str, hosts: int, refused
     assert ("group-host-names-duplicate" in rules(cluster)) == refused
 
 
-def test_chips_that_do_not_divide_over_hosts_are_reported_at_the_topology() -> None:
-    assert found(a_cluster().group(hosts=2).tpu("2x4", 3)) == {("tpu-topology-mismatch", TOPOLOGY)}
-
-
-def test_chips_count_over_all_containers() -> None:
-    cluster = a_cluster().group().tpu("2x4", 4).sidecar(resources={"limits": {"google.com/tpu": 4}})
-    assert found(cluster) == {
-        ("device-outside-first-container", f"{POD}.containers[1].resources.limits[google.com/tpu]")
-    }
-
-
 @pytest.mark.parametrize(("chips", "fields", "fits"), [
     (4, {}, True),  # it borrows those of the containers
     (8, {}, False),
@@ -168,19 +164,6 @@ def test_chips_of_a_greater_init_container_count(chips: int, fields: Json, fits:
 def test_devices_of_init_containers_are_checked(resources: Json, rule: str, kind: str) -> None:
     cluster = a_cluster().group().device("nvidia.com/gpu", 2).init(resources=resources)
     assert found(cluster) == {(rule, f"{POD}.initContainers[0].resources.{kind}[nvidia.com/gpu]")}
-
-
-def test_an_identity_in_an_init_container_is_wrong_too() -> None:
-    cluster = (
-        a_cluster().group(hosts=2).tpu("2x4", 4).init(env=[{"name": "TPU_WORKER_ID", "value": "1"}])
-    )
-    assert found(cluster) == {("identity-by-hand", f"{POD}.initContainers[0].env[0].value")}
-
-
-@pytest.mark.parametrize(("hosts", "warned"), [(1, False), (4, True)])
-def test_a_host_name_in_the_template_of_several_hosts_is_found(hosts: int, warned: bool) -> None:
-    cluster = a_cluster().group(hosts=hosts).pod(hostname="mine")
-    assert found(cluster) == ({("identity-by-hand", f"{POD}.hostname")} if warned else set())
 
 
 @pytest.mark.parametrize(("hosts", "number", "profiles", "warned"), [
@@ -286,18 +269,6 @@ def test_devices_come_whole(amount: str | float) -> None:
     assert found(a_cluster().group().container(resources=resources)) == {
         ("pod-quantity-invalid", f"{POD}.containers[0].resources.limits[google.com/tpu]")
     }
-
-
-def test_identities_are_only_wrong_in_multi_host_groups() -> None:
-    cluster = a_cluster().group().tpu("2x4", 8).env("TPU_WORKER_ID", "0").env("NODE_RANK", "0")
-    assert found(cluster) == set()
-
-
-def test_single_host_slices_need_the_headless_service_that_a_multi_host_group_brings() -> None:
-    single = a_cluster().group(replicas=2).tpu("2x4", 8).env("MEGASCALE_NUM_SLICES", "2")
-    rule = "multi-slice-unreachable"
-    assert found(single) == {(rule, f"{POD}.containers[0].env[0].value")}
-    assert found(single.group("other", hosts=2)) == set()
 
 
 @pytest.mark.parametrize(

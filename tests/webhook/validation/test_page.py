@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from tests.pages.rules import FAMILIES, WITHOUT_RULES, explained
+from tests.pages.rules import WITHOUT_RULES, explained
 from webhook.validation.rules import API_SERVER, KUBERAY, NO_ONE_ELSE, RAY, RULES, Rule
 
 # The functions of KubeRay 1.7's validation.go that refuse something, and the place outside of it.
@@ -19,11 +19,6 @@ KUBERAY_FUNCTIONS = {
     "ValidateRayCronJobSpec", "validateWorkerGroupIdleTimeout", "validateCollectorOptions",
     "validateWorkerGroupPriority", "rayClusterReconcile",
 }  # fmt: skip
-
-
-def test_every_rule_is_of_one_family() -> None:
-    listed = [rule.id for family in FAMILIES for rule in family.rules]
-    assert sorted(listed) == sorted(rule.id for rule in RULES)
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.id)

@@ -112,15 +112,32 @@ def test_a_queued_cluster_that_runs_gets_no_word_about_what_kueue_adds_to_its_te
     assert {rule for _, rule, _ in found_in_update(running, later)} == {"pods-stay-old"}
 
 
-def test_an_elastic_job_and_its_gate_pass() -> None:
-    gate = [{"name": names.KUEUE_PREFIX + "elastic-job"}]
-    cluster = a_queued().annotation(names.KUEUE_PREFIX + "elastic-job", "true")
-    assert found(cluster.pod(schedulingGates=gate).head_pod(schedulingGates=gate)) == set()
+def in_queue() -> ClusterBuilder:
+    return a_cluster().label(names.LABEL_KUEUE_QUEUE, "q")
 
 
-@pytest.mark.parametrize("size", ["2", "4", "20"])
-def test_a_slice_of_whole_replicas_passes(size: str) -> None:
-    assert found(a_queued(size=size)) == set()
+ELASTIC = names.KUEUE_PREFIX + "elastic-job"
+GATES = [{"name": ELASTIC}]
+QUEUED: dict[str, tuple[ClusterBuilder, set[str]]] = {
+    "an elastic job and its gate": (a_queued().annotation(ELASTIC, "true")
+     .pod(schedulingGates=GATES).head_pod(schedulingGates=GATES), set()),
+    **{f"slices of {size} hosts": (a_queued(size=size), set()) for size in ("2", "4", "20")},
+    "single hosts": (in_queue().group(), set()),
+    "several hosts": (in_queue().group(hosts=2), {"kueue-slices-missing"}),
+    "hosts that are all kept together": (in_queue().group(hosts=2)
+     .pod_annotation(names.KUEUE_REQUIRED_TOPOLOGY, LEVEL), set()),
+    "0 replicas": (in_queue().group(hosts=2, replicas=0), set()),
+    "replicas of two domains": (a_queued(replicas=2), {"kueue-replicas-mixed"}),
+    "replicas of one domain": (a_queued(size="4", replicas=2), set()),
+    "a group named head without a queue": (a_cluster().group("head"), set()),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("cluster", "expected"), QUEUED.values(), ids=QUEUED)
+def test_a_queue_needs_slices_of_whole_replicas(
+    cluster: ClusterBuilder, expected: set[str]
+) -> None:
+    assert rules(cluster) == expected
 
 
 @pytest.mark.parametrize("size", ["0", "1", "3", "-2", "two", "", "9" * 30, " 2"])
@@ -133,30 +150,6 @@ def test_without_a_queue_the_size_of_a_slice_has_no_effect_yet() -> None:
     cluster = a_cluster().group(hosts=2).pod_annotation(names.KUEUE_SLICE_SIZE, "3")
     (finding,) = findings(cluster)
     assert (finding.rule, finding.level) == ("kueue-slice-size", WARN)
-
-
-def test_a_group_of_single_hosts_needs_no_slices() -> None:
-    assert found(a_cluster().label(names.LABEL_KUEUE_QUEUE, "q").group()) == set()
-
-
-def test_a_group_whose_pods_are_all_kept_together_needs_no_slices() -> None:
-    cluster = a_cluster().label(names.LABEL_KUEUE_QUEUE, "q").group(hosts=2)
-    assert rules(cluster) == {"kueue-slices-missing"}
-    assert found(cluster.pod_annotation(names.KUEUE_REQUIRED_TOPOLOGY, LEVEL)) == set()
-
-
-def test_a_group_of_0_replicas_is_not_warned_of_what_kueue_would_refuse() -> None:
-    cluster = a_cluster().label(names.LABEL_KUEUE_QUEUE, "q").group(hosts=2, replicas=0)
-    assert found(cluster) == set()
-
-
-@pytest.mark.parametrize(("size", "wrong"), [("2", {"kueue-replicas-mixed"}), ("4", set())])
-def test_replicas_that_one_domain_holds_are_not_mixed(size: str, wrong: set[str]) -> None:
-    assert rules(a_queued(size=size, replicas=2)) == wrong
-
-
-def test_a_group_may_be_named_head_where_there_is_no_queue() -> None:
-    assert found(a_cluster().group("head")) == set()
 
 
 @pytest.mark.parametrize("embed", [lambda cluster: cluster, a_job, a_service])

@@ -105,17 +105,28 @@ def test_what_others_use_counts() -> None:
     ]
 
 
-def test_an_amount_of_zero_is_never_refused() -> None:
-    """As the API server does, also where others use more than the quota has."""
-    over = a_quota({"requests.e.com/a": "1"}, {"requests.e.com/a": "2"})
-    none = {"requests": {"e.com/a": "0"}, "limits": {"e.com/a": "0"}}
-    assert forecast(a_cluster().head_container(resources=none), over) == []
+ON_ANOTHER = {"clusterSelector": {"ray.io/cluster": "other"}}
+MOST = 2147483647
+ZERO = {"requests": {"e.com/a": "0"}, "limits": {"e.com/a": "0"}}
 
 
-def test_other_namespaces_do_not_count() -> None:
-    quota = a_quota({"pods": "0"})
-    assert forecast(a_cluster(), quota)
-    assert forecast(a_cluster().meta(namespace="other"), quota) == []
+@pytest.mark.parametrize(("built", "quota", "refused"), [
+    (a_cluster(), a_quota({"pods": "0"}), True),
+    (a_cluster().meta(namespace="other"), a_quota({"pods": "0"}), False),
+    (a_cluster().autoscaled().group(minReplicas=1, maxReplicas=MOST),
+     a_quota({"pods": "2"}), False),
+    (a_cluster().autoscaled().group(replicas=5, maxReplicas=MOST), a_quota({"pods": "2"}), True),
+    (a_job().spec(**ON_ANOTHER), a_quota({"pods": "1"}), False),
+    (a_job().spec(**ON_ANOTHER), a_quota({"pods": "0"}), True),
+    (a_cluster().group().container(resources={"limits": {"cpu": ["1"], "memory": "1Gi"}}),
+     a_quota({"limits.memory": "1Gi"}), True),
+    # As by the API server, also where others use more than the quota has
+    (a_cluster().head_container(resources=ZERO),
+     a_quota({"requests.e.com/a": "1"}, {"requests.e.com/a": "2"}), False),
+], ids=["a cluster", "elsewhere", "an unbounded maximum", "initial replicas", "a submitter",
+        "no submitter", "no amounts", "amounts of zero"])  # fmt: skip
+def test_what_exceeds_a_quota(built: Built, quota: Json, refused: bool) -> None:
+    assert bool(forecast(built, quota)) is refused
 
 
 @pytest.mark.parametrize(
@@ -125,16 +136,6 @@ def test_an_autoscaled_cluster_needs_its_minimum_first(pods: int, field: str) ->
     cluster = a_cluster().autoscaled().group(minReplicas=4, maxReplicas=10, replicas=4)
     found = messages(cluster, a_quota({"pods": str(pods)}))
     assert [each.partition(" for ")[2].partition(",")[0] for each in found] == [field] * bool(field)
-
-
-def test_an_unbounded_maximum_is_no_demand() -> None:
-    cluster = a_cluster().autoscaled().group(minReplicas=1, maxReplicas=2147483647)
-    assert forecast(cluster, a_quota({"pods": "2"})) == []
-
-
-def test_an_autoscaled_cluster_starts_its_replicas() -> None:
-    cluster = a_cluster().autoscaled().group(minReplicas=0, maxReplicas=2147483647, replicas=5)
-    assert forecast(cluster, a_quota({"pods": "2"}))
 
 
 @pytest.mark.parametrize("field", ["initContainers", "containers"])
@@ -231,12 +232,6 @@ def test_the_pod_that_submits_a_job() -> None:
     assert messages(a_job(), a_quota({"count/jobs.batch": "0"})) == [
         "needs 1 of count/jobs.batch, but ResourceQuota team-a has 0 left"
     ]
-
-
-def test_a_job_on_an_existing_cluster_needs_its_submitter() -> None:
-    job = a_job().spec(clusterSelector={"ray.io/cluster": "other"})
-    assert messages(job, a_quota({"pods": "1"})) == []
-    assert messages(job, a_quota({"pods": "0"}))
 
 
 def test_a_required_amount() -> None:
@@ -390,11 +385,6 @@ def test_groups_of_equal_templates_are_read_once() -> None:
 
     amounts = [template.amounts for template in forecast_of(100)()]  # type: ignore[attr-defined]
     assert len({id(each) for each in amounts}) == 2
-
-
-def test_amounts_that_are_no_quantities_are_left_out() -> None:
-    cluster = a_cluster().group().container(resources={"limits": {"cpu": ["1"], "memory": "1Gi"}})
-    assert forecast(cluster, a_quota({"limits.memory": "1Gi"}))
 
 
 def test_an_update_without_other_amounts() -> None:

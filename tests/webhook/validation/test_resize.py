@@ -41,24 +41,22 @@ def test_an_annotation_that_ray_cannot_read(text: str) -> None:
     assert found(_annotated(text)) == {("ippr-malformed", ANNOTATION)}
 
 
-@pytest.mark.parametrize("value", [
+NO_AMOUNTS: list[object] = [
     "16GB", "1ki", "", " 4", "1_000", "NaN", "-1", "0", 0, -1, True, None, [], 1.5, float("inf"),
     float("nan"),
+]  # fmt: skip
+AMOUNTS: list[object] = ["17179869184", 17179869184, 17179869184.0, "16Gi", "1e11", "20G"]
+CORES: list[object] = ["8", 8, 4.5, "4500m"]
+
+
+@pytest.mark.parametrize(("field", "value", "fine"), [
+    *(("max_memory", value, False) for value in NO_AMOUNTS),
+    *(("max_memory", value, True) for value in AMOUNTS),
+    *(("max_cpu", value, True) for value in CORES),
 ])  # fmt: skip
-def test_a_maximum_of_memory_that_is_no_amount(value: object) -> None:
-    assert found(a_resized_cluster(max_memory=value)) == {("ippr-malformed", ANNOTATION)}
-
-
-@pytest.mark.parametrize(
-    "value", ["17179869184", 17179869184, 17179869184.0, "16Gi", "1e11", "20G"]
-)
-def test_a_maximum_of_memory_as_ray_reads_it(value: object) -> None:
-    assert found(a_resized_cluster(max_memory=value)) == set()
-
-
-@pytest.mark.parametrize("value", ["8", 8, 4.5, "4500m"])
-def test_a_maximum_of_cpu_as_ray_reads_it(value: object) -> None:
-    assert found(a_resized_cluster(max_cpu=value)) == set()
+def test_a_maximum_is_read_as_by_ray(field: str, value: object, fine: bool) -> None:
+    expected = set() if fine else {("ippr-malformed", ANNOTATION)}
+    assert found(a_resized_cluster(**{field: value})) == expected
 
 
 @pytest.mark.parametrize(("value", "rule"), [

@@ -2,7 +2,15 @@
 
 import pytest
 
-from tests.harness.ray_objects import ClusterBuilder, a_cluster, a_job, a_service, findings, found
+from tests.harness.ray_objects import (
+    Built,
+    ClusterBuilder,
+    a_cluster,
+    a_job,
+    a_service,
+    findings,
+    found,
+)
 from webhook.api import names
 from webhook.groups.annotations import GRANULARITIES
 from webhook.validation.rule_settings import RuleSettings
@@ -17,9 +25,31 @@ def asking(granularity: str) -> ClusterBuilder:
     return a_cluster().annotation(OURS, granularity).group(hosts=4)
 
 
-@pytest.mark.parametrize("granularity", ["", " cluster", *GRANULARITIES])
-def test_a_granularity_that_exists_is_fine(granularity: str) -> None:
-    assert found(asking(granularity)) == set()
+UNKNOWN, SERVED = RuleSettings(), RuleSettings(pod_groups=True)
+UNMET, NO_VALUE = "scheduling-group-obstacle", "annotation-value-invalid"
+
+
+@pytest.mark.parametrize(("built", "settings", "rule"), [
+    *((asking(granularity), UNKNOWN, "") for granularity in ("", " cluster", *GRANULARITIES)),
+    *((asking("replica").label(label, "true"), UNKNOWN, UNMET)
+      for label in (names.LABEL_GANG, "volcano.sh/queue-name", "kai.scheduler/queue")),
+    (asking("worker-group").pod(schedulerName="volcano"), UNKNOWN, UNMET),
+    (asking("cluster").pod(schedulerName="mine"), UNKNOWN, UNMET),
+    (asking("worker-group").pod(schedulerName="mine"), UNKNOWN, ""),
+    (asking("cluster").pod(priorityClassName="high"), UNKNOWN, UNMET),
+    (asking("worker-group").pod(priorityClassName="high"), UNKNOWN, ""),
+    (a_cluster().annotation(OURS, "replica").group(), UNKNOWN, "annotation-without-effect"),
+    (asking("replica").group("single"), SERVED, ""),
+    (asking("replica"), HAS_NONE, "scheduling-group-not-served"),
+    (a_cluster().group(), HAS_NONE, ""), (asking("pods"), HAS_NONE, NO_VALUE),
+    (asking("replica").label(names.LABEL_GANG, "true"), HAS_NONE, UNMET),
+    (a_job(a_cluster().group()).annotation(OURS, "pods"), UNKNOWN, NO_VALUE),
+    (a_service(a_cluster().group()).annotation(OURS, "pods"), UNKNOWN, NO_VALUE),
+])  # fmt: skip
+def test_what_keeps_pods_from_their_group_is_found_once(
+    built: Built, settings: RuleSettings, rule: str
+) -> None:
+    assert found(built, settings) == ({(rule, AT)} if rule else set())
 
 
 @pytest.mark.parametrize(
@@ -36,51 +66,6 @@ def test_eviction_responders_in_a_template_stand_in_the_way() -> None:
     cluster = asking("replica").pod(evictionResponders=[{"name": "drain.example.com"}])
     (finding,) = findings(cluster, "scheduling-group-obstacle")
     assert "evictionResponders" in finding.message
-
-
-@pytest.mark.parametrize(
-    "label", [names.LABEL_GANG, "volcano.sh/queue-name", "kai.scheduler/queue"]
-)
-def test_the_gang_of_kuberay_or_of_another_scheduler_stands_in_the_way(label: str) -> None:
-    assert found(asking("replica").label(label, "true")) == {("scheduling-group-obstacle", AT)}
-
-
-def test_another_scheduler_in_a_template_stands_in_the_way() -> None:
-    assert found(asking("worker-group").pod(schedulerName="volcano")) == {
-        ("scheduling-group-obstacle", AT)
-    }
-
-
-@pytest.mark.parametrize("fields", [{"priorityClassName": "high"}, {"schedulerName": "mine"}])
-def test_pods_of_one_group_of_the_whole_cluster_agree(fields: dict[str, object]) -> None:
-    assert found(asking("cluster").pod(**fields)) == {("scheduling-group-obstacle", AT)}
-    assert found(asking("worker-group").pod(**fields)) == set()
-
-
-def test_replicas_of_one_host_need_no_group() -> None:
-    assert found(a_cluster().annotation(OURS, "replica").group()) == {
-        ("annotation-without-effect", AT)
-    }
-    assert found(asking("replica").group("single")) == set()
-
-
-def test_it_is_only_said_where_it_is_known_that_no_pod_groups_are_served() -> None:
-    reported = {("scheduling-group-not-served", AT)}
-    for served, wrong in ((None, set()), (True, set()), (False, reported)):
-        assert found(asking("replica"), RuleSettings(pod_groups=served)) == wrong
-    assert found(a_cluster().group(), HAS_NONE) == set()
-
-
-def test_what_stands_in_the_way_already_is_not_said_twice() -> None:
-    assert found(asking("pods"), HAS_NONE) == {("annotation-value-invalid", AT)}
-    assert found(asking("replica").label(names.LABEL_GANG, "true"), HAS_NONE) == {
-        ("scheduling-group-obstacle", AT)
-    }
-
-
-def test_annotations_of_jobs_and_services_are_those_of_their_clusters() -> None:
-    for built in (a_job(a_cluster().group()), a_service(a_cluster().group())):
-        assert found(built.annotation(OURS, "pods")) == {("annotation-value-invalid", AT)}
 
 
 def test_a_scheduling_group_in_a_template_of_a_cluster_with_groups_goes() -> None:

@@ -215,16 +215,40 @@ def test_rules_about_other_fields_are_applied_beside_a_value_that_is_reported() 
     }
 
 
-@pytest.mark.parametrize(("spec", "text"), [
-    ({"suspend": "true"}, '"true" is a string: remove the quotes'),
-    ({"suspend": "off"}, '"off" is a string: remove the quotes'),
-    ({"suspend": "x"}, "'x': write true or false"),
-    ({"rayVersion": 2.10}, "2.1 is not a string: quote the value, which YAML reads as a number"),
-    ({"rayVersion": 2}, '2 is not a string: quote it, as in "2"'),
+PLACES = {
+    "nodeSelector": "template.spec", "containers": "template.spec",
+    "annotations": "template.metadata", "priorityClassName": "template.spec",
+    "env": "template.spec.containers", "enableInTreeAutoscaling": "spec",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("value", "text"), [
+    (a_cluster().spec(suspend="true").build(), '"true" is a string: remove the quotes'),
+    (a_cluster().spec(suspend="off").build(), '"off" is a string: remove the quotes'),
+    (a_cluster().spec(suspend="x").build(), "'x': write true or false"),
+    (a_cluster().spec(rayVersion=2.10).build(),
+     "2.1 is not a string: quote the value, which YAML reads as a number"),
+    (a_cluster().spec(rayVersion=2).build(), '2 is not a string: quote it, as in "2"'),
+    *((a_cluster().group("g", hosts=1, **{field: "x"}).build(),
+       f"no such field: write it in {place}")
+      for field, place in PLACES.items()),
+    (with_container(resources={"nvidia.com/gpu": 1}),
+     "no such field: write it in limits or requests"),
+    (with_container(nodeSelector={"a": "b"}), "no such field: write it in template.spec"),
+    (a_service().spec(serveConfigV2={"applications": []}).build(),
+     "a map: write '|' after the colon, which makes it text"),
+    (a_cluster().group().pod(imagePullSecrets=["regcred"]).build(),
+     "'regcred': write a map, as in name: regcred"),
 ])  # fmt: skip
-def test_a_value_of_another_type_is_named_with_what_to_write(spec: Json, text: str) -> None:
-    (finding,) = check_file("RayCluster", a_cluster().spec(**spec).build())
-    assert finding.message == text
+def test_a_finding_says_what_to_write(value: Json, text: str) -> None:
+    assert [finding.message for finding in check_file(value["kind"], value)] == [text]
+
+
+def test_a_field_of_a_later_release_is_not_to_be_searched_elsewhere() -> None:
+    value = a_cluster().spec(autoscalerOptions={"version": "v2"}, enableInTreeAutoscaling=True)
+    (finding,) = check_file("RayCluster", value.build(), RuleSettings(kuberay=(1, 3)))
+    text = "no such field: a later KubeRay has it"
+    assert (finding.rule, finding.message) == ("field-unknown", text)
 
 
 def test_a_pasted_part_with_its_own_spec_is_to_be_unpacked() -> None:
@@ -233,55 +257,3 @@ def test_a_pasted_part_with_its_own_spec_is_to_be_unpacked() -> None:
     messages = {each.path: each.message for each in check_file("RayJob", job)}
     hint = "no such field: move its fields one level up"
     assert messages["spec.rayClusterSpec.spec"] == hint
-
-
-def test_an_amount_beside_limits_and_requests_is_named_with_its_place() -> None:
-    value = with_container(resources={"nvidia.com/gpu": 1})
-    (finding,) = check_file("RayCluster", value)
-    assert finding.message == "no such field: write it in limits or requests"
-
-
-def test_a_field_of_a_later_release_is_not_to_be_searched_elsewhere() -> None:
-    value = a_cluster().spec(autoscalerOptions={"version": "v2"}, enableInTreeAutoscaling=True)
-    old = RuleSettings(kuberay=(1, 3))
-    (finding,) = check_file("RayCluster", value.build(), old)
-    assert (finding.rule, finding.message) == (
-        "field-unknown",
-        "no such field: a later KubeRay has it",
-    )
-
-
-def test_a_map_in_place_of_yaml_in_a_text_is_told_the_sign_for_a_text() -> None:
-    service = a_service().build()
-    service["spec"]["serveConfigV2"] = {"applications": []}
-    messages = [finding.message for finding in check_file("RayService", service)]
-    assert messages == ["a map: write '|' after the colon, which makes it text"]
-
-
-def test_a_name_in_place_of_a_map_is_shown_as_a_map() -> None:
-    value = a_cluster().group().build()
-    spec = value["spec"]["workerGroupSpecs"][0]["template"]["spec"]
-    spec["imagePullSecrets"] = ["regcred"]
-    (finding,) = check_file("RayCluster", value)
-    assert finding.message == "'regcred': write a map, as in name: regcred"
-
-
-@pytest.mark.parametrize(("field", "place"), [
-    ("nodeSelector", "template.spec"), ("containers", "template.spec"),
-    ("annotations", "template.metadata"), ("priorityClassName", "template.spec"),
-    ("env", "template.spec.containers"), ("enableInTreeAutoscaling", "spec"),
-])  # fmt: skip
-def test_a_field_of_another_map_is_named_with_its_place(field: str, place: str) -> None:
-    value = a_cluster().group().build()
-    value["spec"]["workerGroupSpecs"][0][field] = "x"
-    (finding,) = check_file("RayCluster", value)
-    assert (finding.rule, finding.message) == (
-        "field-unknown",
-        f"no such field: write it in {place}",
-    )
-
-
-def test_a_field_of_a_pod_in_its_container_is_named_with_its_place() -> None:
-    value = a_cluster().group().container(nodeSelector={"a": "b"}).build()
-    (finding,) = check_file("RayCluster", value)
-    assert finding.message == "no such field: write it in template.spec"

@@ -33,40 +33,33 @@ def a_part(part: str, whole: str, hosts: int, accelerator: str = "tpu-v6e-slice"
     return cluster.pod_annotation(names.ANNOTATION_SLICE_TOPOLOGY, part)
 
 
-@pytest.mark.parametrize(("part", "whole", "hosts"), [
-    ("2x4", "4x4", 2), ("2x2", "2x4", 1), ("4x4", "4x4", 4), ("4x8", "16x16", 8),
-])  # fmt: skip
-def test_a_sub_slice_as_documented_passes(part: str, whole: str, hosts: int) -> None:
-    said = rules(a_part(part, whole, hosts))
-    assert said == (set() if hosts > 1 else {"annotation-without-effect"})
+TPU = "google.com/tpu"
+SUB_SLICES: dict[str, tuple[ClusterBuilder, set[tuple[str, str]]]] = {
+    **{
+        f"{part} of {whole}": (a_part(part, whole, hosts), set())
+        for part, whole, hosts in (("2x4", "4x4", 2), ("4x4", "4x4", 4), ("4x8", "16x16", 8))
+    },
+    "kept together, with one host": (a_part("2x2", "2x4", 1),
+     {("annotation-without-effect", f"metadata.annotations[{names.ANNOTATION_TOPOLOGY_KEY}]")}),
+    "with other hosts": (a_part("2x4", "4x4", 4),
+     {("tpu-topology-mismatch", f"{GROUP}.numOfHosts")}),
+    "that cannot be read": (a_part("2x", "4x4", 2), {("tpu-topology-mismatch", ANNOTATION)}),
+    "of what cannot be read": (a_part("2x4", "4x", 2),
+     {("tpu-subslice-larger", f"{SELECTOR}[{names.NODE_TPU_TOPOLOGY}]")}),
+    "with one host": (a_cluster().group().tpu("2x4", 4)
+     .pod_annotation(names.ANNOTATION_SLICE_TOPOLOGY, "2x2"), set()),
+    "without TPUs": (a_cluster().group(hosts=2)
+     .pod_annotation(names.ANNOTATION_SLICE_TOPOLOGY, "nonsense"), set()),
+    "without checks": (a_part("4x4", "2x8", 3)
+     .pod_annotation(names.ANNOTATION_SKIP_TPU_CHECK, "true"), set()),
+    "without checks and selectors": (a_cluster().group().device(TPU, 4)
+     .pod_annotation(names.ANNOTATION_SKIP_TPU_CHECK, "true"), set()),
+}  # fmt: skip
 
 
-def test_the_hosts_of_a_sub_slice_are_those_of_its_own_topology() -> None:
-    assert found(a_part("2x4", "4x4", 4)) == {("tpu-topology-mismatch", f"{GROUP}.numOfHosts")}
-
-
-def test_a_topology_that_cannot_be_read_is_reported_where_it_stands() -> None:
-    assert found(a_part("2x", "4x4", 2)) == {("tpu-topology-mismatch", ANNOTATION)}
-    assert found(a_part("2x4", "4x", 2)) == {
-        ("tpu-subslice-larger", f"{SELECTOR}[{names.NODE_TPU_TOPOLOGY}]")
-    }
-
-
-def test_a_sub_slice_of_one_host_needs_no_word_about_keeping_it_together() -> None:
-    cluster = a_cluster().group().tpu("2x4", 4)
-    assert found(cluster.pod_annotation(names.ANNOTATION_SLICE_TOPOLOGY, "2x2")) == set()
-
-
-def test_heads_and_groups_without_tpus_are_not_concerned() -> None:
-    cluster = a_cluster().group(hosts=2).pod_annotation(names.ANNOTATION_SLICE_TOPOLOGY, "nonsense")
-    assert found(cluster) == set()
-
-
-def test_a_user_who_wants_no_checks_of_topologies_gets_none() -> None:
-    cluster = a_part("4x4", "2x8", 3).pod_annotation(names.ANNOTATION_SKIP_TPU_CHECK, "true")
-    assert found(cluster) == set()
-    without = a_cluster().group().device("google.com/tpu", 4)
-    assert found(without.pod_annotation(names.ANNOTATION_SKIP_TPU_CHECK, "true")) == set()
+@pytest.mark.parametrize(("built", "expected"), SUB_SLICES.values(), ids=SUB_SLICES)
+def test_a_sub_slice(built: ClusterBuilder, expected: set[tuple[str, str]]) -> None:
+    assert found(built) == expected
 
 
 def a_dynamic_slice(hosts: int = 4, replicas: int = 1) -> ClusterBuilder:

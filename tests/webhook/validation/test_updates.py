@@ -26,18 +26,70 @@ def broken_cluster() -> ClusterBuilder:
     return a_cluster().group(hosts=0)
 
 
-def test_what_was_broken_before_is_a_warning_and_what_breaks_now_is_a_denial() -> None:
-    assert found_in_update(broken_cluster(), broken_cluster().group("headgroup")) == {
-        ("warn", "num-of-hosts-invalid", f"{GROUP}.numOfHosts"),
-        ("deny", "group-name-reserved", "spec.workerGroupSpecs[1].groupName"),
-    }
+def recreated() -> ClusterBuilder:
+    return a_cluster().spec(upgradeStrategy={"type": "Recreate"})
 
 
-def test_a_broken_group_stays_the_same_group_when_it_moves() -> None:
-    new = a_cluster().group("first").group(hosts=0)
-    assert found_in_update(broken_cluster(), new) == {
-        ("warn", "num-of-hosts-invalid", "spec.workerGroupSpecs[1].numOfHosts")
-    }
+def of_service() -> ClusterBuilder:
+    return a_cluster().label("ray.io/originated-from-crd", "RayService")
+
+
+HOSTS = "num-of-hosts-invalid"
+SECOND = "spec.workerGroupSpecs[1]"
+UPDATES: dict[str, tuple[Built, Built, set[tuple[str, str, str]]]] = {
+    "broken before, and more now": (broken_cluster(), broken_cluster().group("headgroup"),
+     {("warn", HOSTS, f"{GROUP}.numOfHosts"),
+      ("deny", "group-name-reserved", f"{SECOND}.groupName")}),
+    "a broken group that moves": (broken_cluster(), a_cluster().group("first").group(hosts=0),
+     {("warn", HOSTS, f"{SECOND}.numOfHosts")}),
+    "a second group with the problem": (
+        broken_cluster(), broken_cluster().group("other", hosts=0),
+        {("warn", HOSTS, f"{GROUP}.numOfHosts"), ("deny", HOSTS, f"{SECOND}.numOfHosts")}),
+    "a message that tells of another field": (
+        a_cluster().group(minReplicas=9, maxReplicas=2),
+        a_cluster().group(minReplicas=9, maxReplicas=3),
+        {("warn", "replica-bounds-invalid", f"{GROUP}.minReplicas")}),
+    "a partial fix": (a_cluster().group().tpu("4x4", 4), a_cluster().group(hosts=2).tpu("4x4", 4),
+     {("warn", "tpu-topology-mismatch", f"{GROUP}.numOfHosts"),
+      ("warn", "num-of-hosts-changed", f"{GROUP}.numOfHosts")}),
+    "a deletion": (a_cluster(), a_cluster().group("headgroup", hosts=0)
+     .meta(deletionTimestamp="2026-01-01T00:00:00Z"), set()),
+    "a finalizer that goes": (
+        broken_cluster().meta(finalizers=["ray.io/gcs-ft"], resourceVersion="1"),
+        broken_cluster().meta(resourceVersion="2"), set()),
+    "an annotation": (a_cluster().group(), a_cluster().group().annotation("ray.io/ippr", "[]"),
+     {("warn", "ippr-malformed", "metadata.annotations[ray.io/ippr]")}),
+    "a cluster that does not run": (
+        a_cluster().spec(suspend=True).group("a", hosts=2).group("b"),
+        a_cluster().group("a", hosts=4).pod(nodeSelector={"pool": "x"}), set()),
+    "a group without replicas that goes": (
+        a_cluster().group("a").group("b", replicas=0, hosts=2), a_cluster().group("a"), set()),
+    "a group without replicas that changes": (
+        a_cluster().group("a").group("b", replicas=0, hosts=2),
+        a_cluster().group("a").group("b", replicas=0, hosts=4).pod(priorityClassName="high"),
+        set()),
+    "a renamed group, which is a removed one": (a_cluster().group("a"), a_cluster().group("b"),
+     {("warn", "group-removed", "spec.workerGroupSpecs")}),
+    "recreation, without a word about groups": (
+        recreated().group("a", hosts=2), recreated().group("b", hosts=4),
+        {("warn", "recreate-deletes-pods", "spec.workerGroupSpecs")}),
+    **{
+        f"{field} of schedulers": (
+            recreated().group(), recreated().group().pod(**{field: [entry]}), set())
+        for field, entry in (
+            ("tolerations", {"key": "x", "operator": "Exists"}), ("schedulingGates", {"name": "x"}),
+        )
+    },
+    "a RayService's, which its owner changes": (
+        of_service().group("a"), of_service().group("b"), set()),
+    "a RayJob's, which stays": (
+        a_job(a_cluster().group("a")), a_job(a_cluster().group("b")), set()),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("old", "new", "expected"), UPDATES.values(), ids=UPDATES)
+def test_an_update(old: Built, new: Built, expected: set[tuple[str, str, str]]) -> None:
+    assert found_in_update(old, new) == expected
 
 
 @pytest.mark.parametrize(("old", "new", "level"), [
@@ -74,28 +126,6 @@ def test_another_wrong_value_in_a_field_that_had_this_problem_is_a_warning() -> 
     assert ("deny", *problem) in found_in_update(a_cluster().group(), new)
 
 
-def test_a_partial_fix_is_a_warning() -> None:
-    old, new = (a_cluster().group(hosts=hosts).tpu("4x4", 4) for hosts in (1, 2))
-    problem = ("tpu-topology-mismatch", f"{GROUP}.numOfHosts")
-    assert found_in_update(old, new) == {
-        ("warn", *problem),
-        ("warn", "num-of-hosts-changed", problem[1]),
-    }
-
-
-def test_a_second_group_with_the_same_problem_is_a_new_problem() -> None:
-    new = broken_cluster().group("other", hosts=0)
-    assert found_in_update(broken_cluster(), new) == {
-        ("warn", "num-of-hosts-invalid", f"{GROUP}.numOfHosts"),
-        ("deny", "num-of-hosts-invalid", "spec.workerGroupSpecs[1].numOfHosts"),
-    }
-
-
-def test_a_problem_is_not_new_because_its_message_tells_of_another_field() -> None:
-    old, new = (a_cluster().group(minReplicas=9, maxReplicas=most) for most in (2, 3))
-    assert found_in_update(old, new) == {("warn", "replica-bounds-invalid", f"{GROUP}.minReplicas")}
-
-
 def test_one_more_problem_of_a_field_that_had_one_is_new() -> None:
     problem = ("ippr-malformed", "metadata.annotations[ray.io/ippr]")
     old, new = (
@@ -118,16 +148,6 @@ def test_a_warning_that_an_update_turns_into_a_denial_is_new() -> None:
     assert ("warn", *problem) in found_in_update(after, later.annotation("a", "b"))
 
 
-def test_an_object_that_is_being_deleted_has_no_findings() -> None:
-    new = a_cluster().group("headgroup", hosts=0).meta(deletionTimestamp="2026-01-01T00:00:00Z")
-    assert found_in_update(a_cluster(), new) == set()
-
-
-def test_a_finalizer_may_go_from_a_broken_object() -> None:
-    old = broken_cluster().meta(finalizers=["ray.io/gcs-ft"], resourceVersion="1")
-    assert found_in_update(old, broken_cluster().meta(resourceVersion="2")) == set()
-
-
 @pytest.mark.parametrize(
     "embed", [lambda cluster: cluster, a_job, a_service, lambda cluster: a_cron_job(a_job(cluster))]
 )
@@ -145,38 +165,12 @@ def test_any_other_change_of_a_group_is_looked_at(change: dict[str, Any]) -> Non
     assert found_in_update(broken_cluster(), a_cluster().group(**{"hosts": 0, **change})) != set()
 
 
-def test_a_changed_annotation_is_looked_at() -> None:
-    new = a_cluster().group().annotation("ray.io/ippr", "[]")
-    assert found_in_update(a_cluster().group(), new) == {
-        ("warn", "ippr-malformed", "metadata.annotations[ray.io/ippr]")
-    }
-
-
 @pytest.mark.parametrize("old", [
     None, 1, "x", [], {}, {"metadata": None, "spec": "x"}, {"spec": {"workerGroupSpecs": "x"}},
 ])  # fmt: skip
 def test_an_old_object_may_be_garbage(old: object) -> None:
     listed = check_update("RayCluster", old, broken_cluster().build())
     assert ("deny", "num-of-hosts-invalid") in {(each.level, each.rule) for each in listed}
-
-
-def test_a_cluster_that_does_not_run_may_change_as_it_likes() -> None:
-    old = a_cluster().spec(suspend=True).group("a", hosts=2).group("b")
-    new = a_cluster().group("a", hosts=4).pod(nodeSelector={"pool": "x"})
-    assert found_in_update(old, new) == set()
-
-
-def test_a_group_without_replicas_may_change_and_go() -> None:
-    old = a_cluster().group("a").group("b", replicas=0, hosts=2)
-    assert found_in_update(old, a_cluster().group("a")) == set()
-    changed = a_cluster().group("a").group("b", replicas=0, hosts=4).pod(priorityClassName="high")
-    assert found_in_update(old, changed) == set()
-
-
-def test_a_renamed_group_is_a_removed_one() -> None:
-    assert found_in_update(a_cluster().group("a"), a_cluster().group("b")) == {
-        ("warn", "group-removed", "spec.workerGroupSpecs")
-    }
 
 
 def test_every_group_that_stays_old_is_named() -> None:
@@ -191,32 +185,6 @@ def test_every_group_that_stays_old_is_named() -> None:
     ]
     named = ["the head", 'worker group "a"', 'worker group "c"']
     assert [finding.text.split(": ")[0] for finding in findings] == named
-
-
-def test_recreating_needs_no_word_about_single_groups() -> None:
-    recreated = {"upgradeStrategy": {"type": "Recreate"}}
-    old, new = (
-        a_cluster().spec(**recreated).group("a", hosts=2),
-        a_cluster().spec(**recreated).group("b", hosts=4),
-    )
-    assert found_in_update(old, new) == {("warn", "recreate-deletes-pods", "spec.workerGroupSpecs")}
-
-
-@pytest.mark.parametrize(
-    ("field", "entry"),
-    [("tolerations", {"key": "x", "operator": "Exists"}), ("schedulingGates", {"name": "x"})],
-)
-def test_schedulers_cause_no_recreation_by_kuberay(field: str, entry: dict[str, str]) -> None:
-    recreated = {"upgradeStrategy": {"type": "Recreate"}}
-    new = a_cluster().spec(**recreated).group().pod(**{field: [entry]})
-    assert found_in_update(a_cluster().spec(**recreated).group(), new) == set()
-
-
-def test_a_cluster_of_a_rayservice_is_changed_by_its_owner() -> None:
-    old, new = (
-        a_cluster().label("ray.io/originated-from-crd", "RayService").group(name) for name in "ab"
-    )
-    assert found_in_update(old, new) == set()
 
 
 @pytest.mark.parametrize(("strategy", "words"), [
@@ -234,10 +202,6 @@ def test_a_rayservice_says_how_edits_arrive(strategy: dict[str, str] | None, wor
     findings = check_update("RayService", old.build(), new.build(), settings)
     assert [finding.rule for finding in findings] == ["service-starts-new-cluster"]
     assert words in findings[0].message
-
-
-def test_a_change_of_a_rayjob_does_not_reach_its_cluster_so_nothing_is_said() -> None:
-    assert found_in_update(a_job(a_cluster().group("a")), a_job(a_cluster().group("b"))) == set()
 
 
 def test_a_level_can_be_set_for_updates_too() -> None:
