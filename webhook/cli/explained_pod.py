@@ -24,7 +24,6 @@ from webhook.explain.pod_explanation import (
     identity_labels,
 )
 from webhook.objects.live_objects import LivePod
-from webhook.objects.object_cache import owner_of
 
 _LONG: Final = 70
 """The maximum length of a printed value."""
@@ -47,7 +46,7 @@ def explain_pod(arguments: argparse.Namespace, name: str) -> int:
         raise InputError(
             f"there is no Ray pod{name_suffix} in what was read{near}; -n names another namespace"
         )
-    live = objects.clusters.get(owner_of(pod))
+    live = objects.cluster_of(pod)
     cluster = assign(live, objects, now) if live is not None else None
     problems = [problem for problem in examine(objects, now).every_problem if name in problem.pods]
     show(*_about(pod, cluster, now), *render_problems(problems, now))

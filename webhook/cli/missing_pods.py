@@ -65,6 +65,5 @@ def _lacking(objects: ObjectCache) -> set[str]:
     return {
         f"{live.metadata.namespace}/{live.metadata.name}"
         for live in objects.clusters.all
-        if not live.spec.suspend
-        and len(objects.pods.of(live.metadata.uid or "")) < count_pods(live)
+        if not live.spec.suspend and len(objects.pods_of(live)) < count_pods(live)
     }

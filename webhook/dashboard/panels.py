@@ -22,7 +22,6 @@ from webhook.explain.pod_explanation import (
     identity_labels,
 )
 from webhook.objects.live_objects import LiveEvent, LivePod
-from webhook.objects.object_cache import owner_of
 
 _NUMBER: Final = pattern(r"\d{1,6}")
 _EVENTS: Final = 10
@@ -59,7 +58,7 @@ class Panels:
             return self._absent(f"{namespace}/{name}", part=part)
         details, examiner = self._details(pod), self._live.examiner
         account = details.account
-        cluster = examiner.clusters.get(owner_of(pod))
+        cluster = examiner.clusters.get(examiner.owner(pod))
         return self._panel(
             f"{namespace}/{name}",
             part=part,
@@ -124,7 +123,8 @@ class Panels:
         return None if pod is None else encode_json(self._details(pod))
 
     def _details(self, pod: LivePod) -> PodDetails:
-        uid, examiner = owner_of(pod), self._live.examiner
+        examiner = self._live.examiner
+        uid = examiner.owner(pod)
         description, account = describe_pod(examiner.assigned(uid, self._live.clock()), pod)
         cluster = examiner.clusters.get(uid)
         about = (

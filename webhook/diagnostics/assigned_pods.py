@@ -181,7 +181,7 @@ def assign(live: LiveCluster, objects: ObjectCache, now: float) -> AssignedClust
     }
     cluster.groups = list(groups.values())
     replicas: dict[tuple[str, int, str], AssignedReplica] = {}
-    for pod in objects.pods.of(live.metadata.uid or ""):
+    for pod in objects.pods_of(live):
         group = groups.get(pod.labels.get(names.LABEL_GROUP, ""))
         identity, why = _identity(pod, group) if group is not None else (None, "")
         # A terminating pod frees its identity, and its successor may exist already.

@@ -193,6 +193,11 @@ class Examiner:
             "",
         )
 
+    def owner(self, pod: LivePod) -> str:
+        """Return the uid of the RayCluster that controls a pod; empty if it does not exist."""
+        cluster = self.object_cache.cluster_of(pod)
+        return (cluster.metadata.uid or "") if cluster is not None else ""
+
     def pod(self, namespace: str, name: str) -> LivePod | None:
         """Return a Ray pod; None if it does not exist."""
         for pod in self.object_cache.pods.all:

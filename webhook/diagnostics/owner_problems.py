@@ -16,7 +16,7 @@ from webhook.objects.live_objects import (
     LiveService,
     find,
 )
-from webhook.objects.object_cache import OPEN_JOBS, LiveObject, ObjectCache, Table
+from webhook.objects.object_cache import OPEN_JOBS, LiveObject, ObjectCache, Table, uid_key
 
 T = TypeVar("T", bound=LiveObject)
 
@@ -219,7 +219,7 @@ def suspended(cluster: AssignedCluster) -> Iterator[Symptom]:
 def _describe_suspension(
     subject: str, kind: str, meta: ObjectMeta, objects: ObjectCache
 ) -> Symptom:
-    workload = objects.workloads.one(meta.uid or "")
+    workload = objects.workloads.one(uid_key(meta.namespace, meta.uid))
     reason = workload.reason if workload is not None else ""
     queue = (meta.labels or {}).get(names.LABEL_KUEUE_QUEUE, "")
     if queue:
@@ -281,7 +281,9 @@ def find_problems_of_owners(
     ]
     for owner in owners:
         meta = owner.metadata
-        if meta.deletion_timestamp is not None or objects.clusters.of(meta.uid or ""):
+        if meta.deletion_timestamp is not None or objects.clusters.of(
+            uid_key(meta.namespace, meta.uid)
+        ):
             continue
         kind = names.RAYJOB_KIND if isinstance(owner, LiveJob) else names.RAYSERVICE_KIND
         for diagnosis, symptom in _find_problems(owner, kind, objects):
@@ -313,10 +315,11 @@ def service_of(cluster: AssignedCluster) -> LiveService | None:
 
 
 def _owner(cluster: AssignedCluster, kind: str, table: Table[T]) -> T | None:
-    owner = cluster.live.metadata.controller
-    if owner is None or owner.kind != kind:
+    reference = cluster.live.metadata.controller
+    if reference is None or reference.kind != kind:
         return None
-    return table.get(owner.uid)
+    owner = table.get(reference.uid)
+    return owner if owner and owner.metadata.namespace == cluster.namespace else None
 
 
 _JOB_FAILED: Final = Diagnosis(job_failed, ERROR, event=EventRule("RayJobFailed"))

@@ -326,7 +326,7 @@ def _find_fault(cluster: AssignedCluster, pod: LivePod) -> ContainerFault | None
     fault = fault_of(pod, cluster.now)
     if fault is not None or pod.ready:
         return fault
-    events = cluster.objects.events.of(pod.metadata.uid or "")
+    events = cluster.objects.events_about(pod.metadata)
     starts = [event for event in events if event.reason in STARTS]
     return find_start_fault(pod, starts, cluster.now)
 
@@ -523,7 +523,7 @@ def _unready(pod_set: PodSet, pod: LivePod) -> ContainerFault | None:
         return None
     if unsteady is None:
         return _start_fault(cluster, pod)
-    answer = answer_of(cluster.objects.events.of(pod.metadata.uid or ""))
+    answer = answer_of(cluster.objects.events_about(pod.metadata))
     fault = unready_fault(pod, _UNSTEADY, answer=answer)
     return structs.replace(fault, until=_steady_at(pod.condition("Ready")))
 
@@ -552,7 +552,7 @@ def _start_fault(cluster: AssignedCluster, pod: LivePod) -> ContainerFault | Non
     # The remaining init containers are sidecars, which the pod's readiness includes.
     for status in (*(pod.status.container_statuses or ()), *inits):
         if not status.ready and is_needed(pod, status):
-            answer = answer_of(cluster.objects.events.of(pod.metadata.uid or ""))
+            answer = answer_of(cluster.objects.events_about(pod.metadata))
             return unready_fault(pod, _words_of(status), answer=answer)
     condition = pod.condition("Ready")
     message = (condition.words if condition else "") or "kubelet gives no reason"

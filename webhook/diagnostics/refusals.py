@@ -60,7 +60,7 @@ def last_refusal(cluster: AssignedCluster) -> Refusal | None:
 def _open(cluster: AssignedCluster) -> Iterator[tuple[float, LiveEvent]]:
     """Yield the rejections since the last pod of the same group that remained, by their times."""
     since = cluster.now - _FRESH_SECONDS
-    events = cluster.objects.events.of(cluster.cluster_config.uid)
+    events = cluster.objects.events_about(cluster.live.metadata)
     fresh = [event for event in events if event.reason in REFUSALS and (event.last or 0.0) >= since]
     remaining = _remaining(cluster) if fresh else frozenset()
     for event in fresh:

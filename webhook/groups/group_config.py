@@ -281,7 +281,9 @@ class ClusterIndex:
 
     def owner(self, key: GroupKey) -> RayClusterConfig | None:
         """Return the RayCluster of a worker group."""
-        return self._by_uid.get(key.cluster_uid)
+        owner = self._by_uid.get(key.cluster_uid)
+        # Anyone can create a pod with the uid of another namespace's RayCluster.
+        return owner if owner is not None and owner.namespace == key.namespace else None
 
     def current(
         self, namespace: str, name: str, uid: str, *, read: bool

@@ -202,7 +202,7 @@ class ObjectCache:
             _index_cluster, lambda cluster: self._mark([cluster.metadata.uid or ""])
         )
         self.pods: Table[LivePod] = Table(
-            lambda pod: (owner_of(pod),),
+            lambda pod: (uid_key(pod.metadata.namespace, owner_of(pod)),),
             lambda pod: self._mark([owner_of(pod)]),
             PodParts().compact_pod,
         )
@@ -214,7 +214,7 @@ class ObjectCache:
             _namespace, lambda each: self._touch([each.metadata.uid or ""]), compact_service
         )
         self.workloads: Table[LiveWorkload] = Table(
-            _owner_uids, lambda each: self._mark(_owner_uids(each))
+            _index_owners, lambda each: self._mark(_owner_uids(each))
         )
         self.events: Table[LiveEvent] = Table(_subjects, self._event_changed)
         self.services: Table[Bare] = Table(
@@ -260,6 +260,21 @@ class ObjectCache:
             )
         changed, self._changed = self._changed, set()
         return changed
+
+    def events_about(self, meta: ObjectMeta) -> Collection[LiveEvent]:
+        """Return the events about an object, other than those of the end of a pod."""
+        return self.events.of(uid_key(meta.namespace, meta.uid))
+
+    def pods_of(self, cluster: LiveCluster) -> Collection[LivePod]:
+        """Return the pods that a RayCluster controls."""
+        return self.pods.of(uid_key(cluster.metadata.namespace, cluster.metadata.uid))
+
+    def cluster_of(self, pod: LivePod) -> LiveCluster | None:
+        """Return the RayCluster that controls a pod."""
+        cluster = self.clusters.get(owner_of(pod))
+        if cluster is None or cluster.metadata.namespace != pod.metadata.namespace:
+            return None
+        return cluster
 
     def pod_group(self, namespace: str, name: str) -> LivePodGroup | None:
         return self.pod_groups.one(f"{namespace}/{name}")
@@ -309,7 +324,11 @@ class ObjectCache:
         """
         uid, ready = pod.metadata.uid or "", pod.condition("Ready")
         since = self._pods_ready.unsteady_since(uid, ready, now)
-        return failing_since(self.events.of(uid), ready, now) if since is None else since
+        return (
+            failing_since(self.events.of(uid_key(pod.metadata.namespace, uid)), ready, now)
+            if since is None
+            else since
+        )
 
     def unsteady_node_since(self, node: LiveNode, now: float) -> float | None:
         """Return the same for a node, by changes that were received."""
@@ -321,7 +340,7 @@ class ObjectCache:
         """
         pod = self.pods.get(event.involved_object.uid)
         if event.reason in REFUSALS:
-            self._mark(_subjects(event))
+            self._mark([event.involved_object.uid])
         elif event.reason != END:
             self._mark([owner_of(pod)] if pod is not None else [])
         elif self._examined and pod is None:
@@ -387,6 +406,13 @@ class ObjectCache:
             self._places.update(places)
 
 
+def uid_key(namespace: str | None, uid: str | None) -> str:
+    """Return the key of objects in a namespace that refer to a uid: anyone can create an object
+    that refers to the uid of another namespace.
+    """
+    return f"{namespace or ''}/{uid or ''}"
+
+
 def owner_of(pod: LivePod) -> str:
     """Return the uid of the RayCluster that controls a pod; empty for any other pod."""
     owner = pod.controller
@@ -399,7 +425,7 @@ def _namespace(value: LiveObject) -> Iterable[str]:
 
 def _index_cluster(value: LiveObject) -> Iterable[str]:
     yield value.metadata.namespace or ""
-    yield from _owner_uids(value)
+    yield from _index_owners(value)
 
 
 def _index_job(job: LiveJob) -> Iterable[str]:
@@ -416,20 +442,26 @@ def _place(value: LiveObject) -> Iterable[str]:
     yield f"{value.metadata.namespace or ''}/{value.metadata.name or ''}"
 
 
-def _owner_uids(value: LiveObject) -> Iterable[str]:
-    return [owner.uid for owner in value.metadata.owner_references or ()]
+def _owner_uids(value: LiveObject) -> list[str]:
+    """Return the uid of the controller, if there is one."""
+    owner = value.metadata.controller
+    return [] if owner is None else [owner.uid]
+
+
+def _index_owners(value: LiveObject) -> Iterable[str]:
+    return [uid_key(value.metadata.namespace, uid) for uid in _owner_uids(value)]
 
 
 def _subjects(event: LiveEvent) -> Iterable[str]:
-    """Yield the uid of the RayCluster that an event is about, or `namespace/name` of a pod, and the
-    same with its `generateName`.
+    """Yield the `uid_key` of the object that an event is about; for the end of a pod,
+    `namespace/name`, and the same with its `generateName`.
     """
     about, namespace = event.involved_object, event.metadata.namespace or ""
     if event.reason == END:
         yield f"{namespace}/{about.name}"
         yield f"{namespace}/{''.join(about.name.rpartition('-')[:2])}"
     else:
-        yield about.uid
+        yield uid_key(namespace, about.uid)
 
 
 def _uses(pod: LivePod) -> Iterable[str]:

@@ -4,14 +4,20 @@ import re
 from typing import Any
 
 import pytest
+from msgspec import structs
 
-from tests.harness.scenes import NOW, Scene
+from tests.harness.scenes import NOW, Observed, Scene
 from tests.pages.diagnoses import explained
 from tests.webhook.diagnostics.samples import diagnosis_of, samples
 from webhook.diagnostics.diagnosis import Diagnosis
 from webhook.diagnostics.examination import DIAGNOSES
+from webhook.diagnostics.examiner import examine
+from webhook.diagnostics.owner_problems import OWNERS, suspended
+from webhook.objects.object_cache import ObjectCache
 
 SAMPLES = samples()
+OWNED = {diagnosis.id for diagnosis in OWNERS if diagnosis.check is not suspended}
+"""The diagnoses of the owner of a RayCluster."""
 
 
 def test_nothing_is_wrong_where_all_is_well() -> None:
@@ -96,3 +102,36 @@ def test_every_diagnosis_has_meaning_harm_and_source(diagnosis: Diagnosis[Any]) 
     assert what.endswith(".")
     assert why.endswith(".")
     assert re.fullmatch(r"https://\S+", source), source
+
+
+def elsewhere(observed: Observed) -> Observed:
+    """Return copies in another namespace, which refer to the uids of the given objects."""
+
+    def copy(value: Any) -> Any:  # noqa: ANN401 - of any kind
+        meta = structs.replace(value.metadata, namespace="other", uid=f"{value.metadata.uid}-copy")
+        return structs.replace(value, metadata=meta)
+
+    cluster_scoped = {"nodes", "namespaces", "configurations"}
+    return Observed(
+        **{
+            field: [] if field in cluster_scoped else [*map(copy, getattr(observed, field) or ())]
+            for field in observed.__struct_fields__
+        }
+    )
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_objects_of_another_namespace_that_refer_to_uids_change_nothing(name: str) -> None:
+    sample, healthy = SAMPLES[name].scene().observed(), Scene().observed()
+    for observed, other in ((sample, healthy), (healthy, sample), (sample, sample)):
+        alone = observed.examined(NOW)
+        object_cache = observed.load(ObjectCache())
+        copies = elsewhere(other).load(ObjectCache())
+        for field in observed.__struct_fields__:
+            for uid, value in getattr(copies, field).items():
+                getattr(object_cache, field).put(uid, value)
+        both = examine(object_cache, NOW)
+        assert [each for each in both.clusters if each.namespace == "team"] == [*alone.clusters]
+        assert [each for each in both.problems if each.namespace != "other"] == [*alone.problems]
+        (intruder,) = (each for each in both.clusters if each.namespace == "other")
+        assert OWNED.isdisjoint(problem.id for problem in intruder.problems)
