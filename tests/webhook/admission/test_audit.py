@@ -4,7 +4,9 @@ import asyncio
 import json
 from typing import Any
 
-from tests.builders import a_cluster, a_pod, manifest
+import pytest
+
+from tests.builders import PodBuilder, a_cluster, a_pod, manifest
 from tests.harness.apiserver import object_review, pod_review
 from tests.webhook.logging.test_log import Lines
 from webhook.admission.pod_handler import PodHandler
@@ -42,26 +44,22 @@ def line_of(outcome: Outcome) -> dict[str, Any]:
     return line
 
 
-def test_the_identity_of_a_worker_is_audited() -> None:
-    assert audited(mutated(a_pod().of("c").worker("g").build())) == {"identity": "g/0/0"}
+@pytest.mark.parametrize(("pod", "identity"), [
+    (a_pod().worker("g"), "g/0/0"), (a_pod().worker("g").spec(hostname="mine"), "g/0/0"),
+    (a_pod().worker("g").identity(7, 1, "g-abcde"), "g/7/1"), (a_pod().head(), ""),
+    (a_pod().worker("none"), ""),
+], ids=["assigned", "with a warning", "carried", "a head", "refused"])  # fmt: skip
+def test_the_identity_of_a_worker_is_in_the_audit_log(pod: PodBuilder, identity: str) -> None:
+    assert audited(mutated(pod.of("c").build())) == ({"identity": identity} if identity else None)
 
 
-def test_the_identity_is_audited_with_warnings_too() -> None:
-    pod = a_pod().of("c").worker("g").spec(hostname="mine").build()
-    outcome = mutated(pod)
-    assert outcome.answer.warnings
-    assert audited(outcome) == {"identity": "g/0/0"}
-
-
-def test_a_worker_that_comes_with_its_identity_is_audited_by_that() -> None:
-    assert audited(mutated(a_pod().of("c").worker("g").identity(7, 1, "g-abcde").build())) == {
-        "identity": "g/7/1"
-    }
-
-
-def test_a_head_and_a_pod_that_is_refused_have_no_identity() -> None:
-    assert audited(mutated(a_pod().of("c").head().build())) is None
-    assert audited(mutated(a_pod().of("c").worker("none").build())) is None
+@pytest.mark.parametrize(("group", "fields"), [
+    ("g", {"replica": 0, "host": 0}), ("none", {"replica": None, "host": None}),
+])  # fmt: skip
+def test_the_journal_tells_the_identity(group: str, fields: dict[str, int | None]) -> None:
+    line = line_of(mutated(a_pod().of("c").worker(group).build()))
+    expected = {"cluster": "c", "group": group, **fields}
+    assert {name: line.get(name) for name in expected} == expected
 
 
 def test_rules_that_deny_and_that_warn_are_audited() -> None:
@@ -70,17 +68,6 @@ def test_rules_that_deny_and_that_warn_are_audited() -> None:
     assert "group-name-duplicate" in outcome.answer.rules
     assert outcome.answer.warned
     assert audited(outcome) == {"rules": ", ".join((*outcome.answer.rules, *outcome.answer.warned))}
-
-
-def test_the_journal_tells_the_identity() -> None:
-    line = line_of(mutated(a_pod().of("c").worker("g").build()))
-    assert (line["cluster"], line["group"], line["replica"], line["host"]) == ("c", "g", 0, 0)
-
-
-def test_the_journal_tells_the_group_of_a_pod_that_is_refused() -> None:
-    line = line_of(mutated(a_pod().of("c").worker("none").build()))
-    assert (line["cluster"], line["group"]) == ("c", "none")
-    assert "replica" not in line
 
 
 def test_the_journal_tells_the_rules() -> None:

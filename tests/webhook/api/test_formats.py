@@ -1,6 +1,7 @@
 """Names, paths, printable text and marks have the formats that their readers require."""
 
 import json
+from collections.abc import Callable
 
 import jsonpatch
 import pytest
@@ -31,42 +32,25 @@ def test_only_the_beginning_of_a_text_of_another_program_is_read() -> None:
     assert in_line("a" + " " * 1_000_000 + "b") == "a"
 
 
-@pytest.mark.parametrize("text", ["a", "0", "a-b", "tpu-group-0-0", "x" * 63])
-def test_a_dns_label_is_one(text: str) -> None:
-    assert is_dns_label(text)
+FORMATS: list[tuple[Callable[[str], bool], list[str], list[str]]] = [
+    (is_dns_label, ["a", "0", "a-b", "tpu-group-0-0", "x" * 63],
+     ["", "-a", "a-", "A", "a.b", "a_b", "x" * 64, "a\n", "\u00e9", "a b", "\u0664"]),
+    (is_label_value, ["", "a", "A.b_c-d", "0", "x" * 63],
+     ["-a", "a-", ".a", "a_", "a b", "a/b", "x" * 64, "a\n", "\u00e9"]),
+    (is_qualified_name,
+     ["a", "kubernetes.io/hostname", "cloud.google.com/gke-nodepool", "A_b.c", f"{'a.' * 100}b/c",
+      "x" * 63],
+     ["", "/", "a/", "/a", "a/b/c", "A/b", "-a", "a-", "a b", "x" * 64, f"{'a' * 254}/b", "a..b/c",
+      "a\n", "k=v", "b\u00fc"]),
+]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    "text", ["", "-a", "a-", "A", "a.b", "a_b", "x" * 64, "a\n", "\u00e9", "a b", "\u0664"]
-)
-def test_anything_else_is_no_dns_label(text: str) -> None:
-    assert not is_dns_label(text)
-
-
-@pytest.mark.parametrize("text", ["", "a", "A.b_c-d", "0", "x" * 63])
-def test_a_label_value_may_be_empty_and_have_dots_and_upper_case(text: str) -> None:
-    assert is_label_value(text)
-
-
-@pytest.mark.parametrize("text", ["-a", "a-", ".a", "a_", "a b", "a/b", "x" * 64, "a\n", "\u00e9"])
-def test_anything_else_is_no_label_value(text: str) -> None:
-    assert not is_label_value(text)
-
-
-@pytest.mark.parametrize("text", [
-    "a", "kubernetes.io/hostname", "cloud.google.com/gke-nodepool", "A_b.c", f"{'a.' * 100}b/c",
-    "x" * 63,
-])  # fmt: skip
-def test_a_qualified_name_may_have_a_dns_prefix(text: str) -> None:
-    assert is_qualified_name(text)
-
-
-@pytest.mark.parametrize("text", [
-    "", "/", "a/", "/a", "a/b/c", "A/b", "-a", "a-", "a b", "x" * 64, f"{'a' * 254}/b", "a..b/c",
-    "a\n", "k=v", "b\u00fc",
-])  # fmt: skip
-def test_anything_else_is_no_qualified_name(text: str) -> None:
-    assert not is_qualified_name(text)
+@pytest.mark.parametrize(("is_one", "right", "wrong"), FORMATS)
+def test_a_name_is_one_or_not(
+    is_one: Callable[[str], bool], right: list[str], wrong: list[str]
+) -> None:
+    assert [text for text in right if not is_one(text)] == []
+    assert [text for text in wrong if is_one(text)] == []
 
 
 def test_a_pointer_joins_names_and_indices() -> None:

@@ -10,8 +10,10 @@ import tracemalloc
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from itertools import count
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import jsonschema
 import pytest
@@ -19,7 +21,7 @@ import yaml
 
 from tests import ROOT
 from tests.harness.own_process import run_in_own_process
-from tests.harness.ray_objects import a_cluster, a_job, a_service
+from tests.harness.ray_objects import Built, Json, a_cluster, a_job, a_service
 from tests.harness.running import At, Run, Write
 from tests.harness.scenes import Scene
 from tests.harness.served import Server
@@ -481,33 +483,20 @@ def test_flags_for_a_cluster_need_one(validate: Run, write: Write, flag: tuple[s
     assert "add --cluster, or leave them out" in err
 
 
-@pytest.mark.parametrize(
-    ("environment", "coloured"), [({}, True), ({"NO_COLOR": "1"}, False), ({"TERM": "dumb"}, False)]
-)
-def test_only_a_terminal_that_allows_them_has_colours(
-    validate: Run,
-    write: Write,
-    monkeypatch: pytest.MonkeyPatch,
-    environment: dict[str, str],
-    coloured: bool,
+@pytest.mark.parametrize(("environment", "terminal", "coloured"), [
+    ({}, True, True), ({}, False, False), ({"NO_COLOR": "1"}, True, False),
+    ({"TERM": "dumb"}, True, False), ({"FORCE_COLOR": "1"}, False, True),
+    ({"FORCE_COLOR": "0"}, False, False), ({"FORCE_COLOR": ""}, False, False),
+])  # fmt: skip
+def test_a_terminal_has_colours_that_the_environment_allows_or_forces(
+    validate: Run, write: Write, environment: dict[str, str], terminal: bool, coloured: bool
 ) -> None:
-    monkeypatch.delenv("NO_COLOR", raising=False)
-    monkeypatch.delenv("FORCE_COLOR", raising=False)
-    monkeypatch.setenv("TERM", "xterm")
-    for name, value in environment.items():
-        monkeypatch.setenv(name, value)
-    assert "\x1b" not in validate(write(BROKEN)).out
-    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
-    assert ("\x1b[31m" in validate(write(BROKEN)).out) is coloured
-
-
-@pytest.mark.parametrize(("value", "coloured"), [("1", True), ("0", False), ("", False)])
-def test_colours_can_be_forced_where_there_is_no_terminal(
-    validate: Run, write: Write, monkeypatch: pytest.MonkeyPatch, value: str, coloured: bool
-) -> None:
-    monkeypatch.delenv("NO_COLOR", raising=False)
-    monkeypatch.setenv("FORCE_COLOR", value)
-    assert ("\x1b[31m" in validate(write(BROKEN)).out) is coloured
+    kept = {name: os.environ[name] for name in os.environ.keys() - {"NO_COLOR", "FORCE_COLOR"}}
+    with (
+        patch.dict(os.environ, kept | {"TERM": "xterm"} | environment, clear=True),
+        patch.object(sys.stdout, "isatty", lambda: terminal),
+    ):
+        assert ("\x1b[31m" in validate(write(BROKEN)).out) is coloured
 
 
 @pytest.mark.parametrize(
@@ -595,37 +584,29 @@ def test_a_release_without_rules_is_refused_with_the_others(release: str, run: R
     assert (status, said in err) == (2, True)
 
 
-@pytest.mark.parametrize(("service", "taken"), [
-    (_service("demo-head-svc"), True), (_service("demo-headless"), True),
-    (_service("demo-head-svc", namespace="team"), False), (_service("demo"), False),
-    (_service("demo-head-svc", labels={"ray.io/cluster": "demo"}), False),
+NEEDED = "has the name that KubeRay needs for RayCluster default/demo"
+REPLACED = "KubeRay replaces ports and selector of this Service"
+OWN_HEAD: Json = {"headService": {"metadata": {"name": "own"}}}
+
+
+@pytest.mark.parametrize(("built", "service", "notice"), [
+    (a_cluster().group(hosts=2), _service("demo-head-svc"), NEEDED),
+    (a_cluster().group(hosts=2), _service("demo-headless"), NEEDED),
+    (a_cluster().group(hosts=2), _service("demo-head-svc", namespace="team"), ""),
+    (a_cluster().group(hosts=2), _service("demo"), ""),
+    (a_cluster().group(hosts=2), _service("demo-head-svc", labels={"ray.io/cluster": "demo"}), ""),
+    (a_cluster("other").group(hosts=2), _service("demo-head-svc"), ""),
+    (a_cluster().head(**OWN_HEAD), _service("own"), NEEDED),
+    (a_cluster().head(**OWN_HEAD), _service("demo-head-svc"), ""),
+    (a_service(), _service("demo-head-svc"), REPLACED),
+    (a_service(), _service("demo-serve-svc"), REPLACED),
+    (a_service(), _service("demo-headless"), ""),
 ])  # fmt: skip
-def test_a_service_with_the_name_of_kuberays_is_noted(
-    service: str, taken: bool, validate: Run, write: Write, tmp_path: Path
+def test_a_service_with_a_name_of_kuberays_is_noted(
+    built: Built, service: str, notice: str, validate: Run, write: Write
 ) -> None:
-    (tmp_path / "s.yaml").write_text(service)
-    cluster = yaml.safe_dump(a_cluster().named("demo").group(hosts=2).build())
-    status, out, err = validate(tmp_path / "s.yaml", write(cluster))
-    assert (status, out) == (0, "")
-    text = "has the name that KubeRay needs for RayCluster default/demo"
-    assert (text in err) is taken
-    assert text not in validate(tmp_path / "s.yaml", write(cluster.replace("demo", "other"))).err
-
-
-def test_a_head_service_of_a_name_of_its_own_is_noted(validate: Run, write: Write) -> None:
-    head: dict[str, object] = {"headService": {"metadata": {"name": "own"}}}
-    cluster = yaml.safe_dump(a_cluster().named("demo").head(**head).build())
-    assert "KubeRay needs" in validate(write(f"{cluster}---\n{_service('own')}")).err
-    assert "KubeRay needs" not in validate(write(f"{cluster}---\n{_service('demo-head-svc')}")).err
-
-
-@pytest.mark.parametrize(("name", "taken"), [
-    ("svc-head-svc", True), ("svc-serve-svc", True), ("svc-headless", False),
-])  # fmt: skip
-def test_a_replaced_service_is_noted(name: str, taken: bool, validate: Run, write: Write) -> None:
-    service = yaml.safe_dump(a_service().named("svc").build())
-    err = validate(write(f"{service}---\n{_service(name)}")).err
-    assert ("KubeRay replaces ports and selector of this Service" in err) is taken
+    err = validate(write(f"{yaml.safe_dump(built.build())}---\n{service}")).err
+    assert [text for text in (NEEDED, REPLACED) if text in err] == [notice] * bool(notice)
 
 
 def test_variables_in_an_object_of_another_are_not_checked(validate: Run, write: Write) -> None:
@@ -767,30 +748,22 @@ def test_no_process_is_started_without_files_for_it(
     assert pools == started, "one file needs no pool, which lacks semaphores in some containers"
 
 
+PROGRESS = "\r\x1b[K64 of 128 files\r\x1b[K96 of 128 files\r\x1b[K128 of 128 files\r\x1b[K"
+
+
+@pytest.mark.parametrize(("terminal", "seconds", "shown"), [
+    (True, 0.5, PROGRESS), (True, 0.0, ""), (False, 0.5, ""),
+])  # fmt: skip
 def test_a_terminal_shows_progress_after_a_second(
-    many: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    many: Path, terminal: bool, seconds: float, shown: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    times = iter(range(1000))
-    monkeypatch.setattr("webhook.cli.file_checks.time.monotonic", lambda: next(times) / 2)
-    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
-    check_files([str(many)], RuleSettings(), 1)
-    assert (
-        capsys.readouterr().err
-        == "\r\x1b[K64 of 128 files\r\x1b[K96 of 128 files\r\x1b[K128 of 128 files\r\x1b[K"
-    )
-
-
-def test_a_run_below_a_second_leaves_a_terminal_alone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
-    check_files([str(tmp_path)], RuleSettings(), 1)
-    assert capsys.readouterr().err == ""
-
-
-def test_no_progress_is_shown_in_a_file(many: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    check_files([str(many)], RuleSettings(), 1)
-    assert capsys.readouterr().err == ""
+    times = count()
+    with (
+        patch("webhook.cli.file_checks.time.monotonic", lambda: next(times) * seconds),
+        patch.object(sys.stderr, "isatty", lambda: terminal),
+    ):
+        check_files([str(many)], RuleSettings(), 1)
+    assert capsys.readouterr().err == shown
 
 
 @pytest.mark.parametrize("jobs", ["0", "-1", "many"])

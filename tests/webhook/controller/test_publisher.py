@@ -126,19 +126,6 @@ async def test_a_count_follows_the_desired_count_where_it_can_be_patched(api: Fa
         await eventually(lambda: counts(api) == {"ray-head": 0})
 
 
-async def test_a_count_that_cannot_be_patched_waits_for_the_last_pod(api: FakeApi) -> None:
-    api.put(RAYCLUSTERS, a_cluster(WORKER_GROUP))
-    api.put(PODS, a_pod("p", HostIdentity(0, 0, "tpu-bcdfg")))
-    async with publishing(api, "v1alpha2"):
-        await eventually(lambda: counts(api) == BY_GROUP)
-        api.put(RAYCLUSTERS, a_cluster(WORKER_GROUP, workerGroupSpecs=groups_of(5)))
-        seen = lists(api)
-        await eventually(lambda: lists(api) > seen + 2)
-        assert counts(api) == BY_GROUP
-        api.delete(PODS, "p")
-        await eventually(lambda: counts(api) == {"ray-head": 0, "ray-worker-tpu": 20})
-
-
 async def test_a_gang_of_a_cluster_is_not_recreated_while_its_head_lives(api: FakeApi) -> None:
     api.put(RAYCLUSTERS, a_cluster(CLUSTER))
     api.put(PODS, a_head())

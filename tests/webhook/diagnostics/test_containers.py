@@ -124,12 +124,3 @@ def test_a_container_that_has_run_for_longer_than_the_last_time_no_longer_ends_r
         scene.changed(f"llama-tpu-worker-0-{host}", status=status)
     assert scene.ids(NOW + 59) == ["container-not-running"]
     assert scene.ids(NOW + 60) == []
-
-
-def test_replicas_with_other_causes_are_not_alike() -> None:
-    scene = scene_of(crashed(reason="OOMKilled", code=137), (HOST, "llama-tpu-worker-1-0"))
-    first, second = scene.examined().every_problem
-    assert first.cause == second.cause == "ray-worker: OOMKilled, exit code 137"
-    scene.changed("llama-tpu-worker-1-0", status={"containerStatuses": [crashed(code=1)]})
-    first, second = scene.examined().every_problem
-    assert first.cause != second.cause

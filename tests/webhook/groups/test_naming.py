@@ -17,16 +17,10 @@ from webhook.groups.naming import (
 GROUP_NAMES = st.from_regex(r"[a-z0-9]([a-z0-9-]{0,55}[a-z0-9])?", fullmatch=True)
 
 
-def test_a_host_name_is_group_replica_and_host() -> None:
+def test_names_are_made_of_group_replica_and_host() -> None:
     assert host_name("tpu-group", 3, 12) == "tpu-group-3-12"
-
-
-def test_a_host_name_is_lower_case_and_a_slice_name_is_the_group_as_it_is() -> None:
     assert host_name("TPU-Group", 0, 1) == "tpu-group-0-1"
     assert slice_name("TPU-Group", 7) == "TPU-Group-7"
-
-
-def test_the_headless_service_is_not_truncated() -> None:
     assert headless_service("c" * 53) == "c" * 53 + "-headless"
     assert is_dns_label(headless_service("c" * 53))
 
