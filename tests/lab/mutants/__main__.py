@@ -82,6 +82,7 @@ def run(folder: Path, tests: list[str]) -> int:
     if not tests:
         return PASSED
     command = [sys.executable, "-m", "pytest", "-qx", "-p", "no:cacheprovider", "-n", "0"]
+    command += ["--assert=plain"]  # nobody reads the errors, and rewriting takes seconds
     command += ["-o", f"faulthandler_timeout={TEST_SECONDS}"]
     command += ["-o", "faulthandler_exit_on_timeout=true"]
     with tempfile.NamedTemporaryFile("w") as listed:
