@@ -125,9 +125,9 @@ def run(arguments: argparse.Namespace) -> int:
     manifests, state = read_manifests(paths), read_manifests(arguments.state)
     settings = read_rules(nearest_settings_file())
     policy = Policy(devices=settings.devices, profiles=settings.profiles)
-    playing = _play(manifests, state, policy, indexed=arguments.multi_host_indexing)
+    denials, warnings, admitted = _findings(manifests, state, settings)
+    playing = _play(admitted, state, policy, indexed=arguments.multi_host_indexing)
     clusters, results = at_once(playing)
-    denials, warnings = _findings(manifests, state, settings)
     if not (results or clusters or denials):
         raise InputError(f"{', '.join(paths)}: {_NO_PODS}")
     _print(arguments, clusters, results)
@@ -149,15 +149,17 @@ _Messages = list[tuple[str, str]]
 
 def _findings(
     given: Sequence[Manifest], state: Sequence[Manifest], settings: RuleSettings
-) -> tuple[_Messages, _Messages]:
-    """Return the denials and the warnings of `validate`. An object that is in the state, too, is an
-    update.
+) -> tuple[_Messages, _Messages, list[Manifest]]:
+    """Return the denials and the warnings of `validate`, and the objects that it does not deny. An
+    object that is in the state, too, is an update.
     """
     denials: _Messages = []
     warnings: _Messages = []
+    admitted: list[Manifest] = []
     existing = {_identity(state_manifest): state_manifest.document for state_manifest in state}
     for manifest in given:
         if manifest.kind not in names.RAY_KINDS:
+            admitted.append(manifest)
             continue
         kind, new, old = manifest.kind, manifest.document, existing.get(_identity(manifest))
         findings = (
@@ -165,14 +167,17 @@ def _findings(
             if old is None
             else check_update(kind, old, new, settings)
         )
+        if all(finding.level != DENY for finding in findings):
+            admitted.append(manifest)
         for finding in findings:
             message = f"{finding.path}: {finding.text} [{finding.rule}]"
-            name = f"{kind} {_read_namespaced_name(manifest)[1]}"
+            place = f"{manifest.file}:{manifest.line(finding.field.tokens)}"
+            name = f"{place}: {kind} {_read_namespaced_name(manifest)[1]}"
             if finding.level == DENY:
                 denials.append((name, f"validate denies it: {message}"))
             else:
                 warnings.append((name, message))
-    return denials, warnings
+    return denials, warnings, admitted
 
 
 def _identity(manifest: Manifest) -> tuple[str, str, str]:
@@ -197,7 +202,7 @@ def _print(arguments: argparse.Namespace, clusters: list[Sharded], results: list
             sys.stdout.write(
                 many_lines(f"pod {number}: {one_line(_name(result.pod))}{_explain(result)}\n")
             )
-    if summary:
+    if summary and results:
         stored = (_apply_patch(result) for result in results if not result.refused)
         sys.stdout.write("".join(f"{one_line(line)}\n" for line in table(stored)))
     if arguments.output:
@@ -311,7 +316,7 @@ def _name(pod: dict[str, Any]) -> str:
 
 def _explain(result: _Result) -> str:
     if result.refused:
-        return f": REFUSED: {result.refused}"
+        return ": REFUSED"
     placed, pod_edits = result.placed, result.edits
     if placed is None or not (placed.has_identity or pod_edits):
         return ": is unchanged"

@@ -43,7 +43,7 @@ class Sharded(NamedTuple):
     def explained(self) -> str:
         """Return the text of `--explain`, empty if nothing was changed."""
         if self.refused:
-            return f"{one_line(self.name)}: REFUSED: {self.refused}\n"
+            return f"{one_line(self.name)}: REFUSED\n"
         if not self.additions and not self.warnings:
             return ""
         annotations = self.manifest.document["metadata"]["annotations"]
