@@ -211,6 +211,7 @@ KUEUE_TOPOLOGIES: Final = (
 
 OTHER_SCHEDULER_LABELS: Final = (
     "volcano.sh/queue-name",
+    "volcano.sh/network-topology-mode",
     "ray.io/priority-class-name",
     "yunikorn.apache.org/app-id",
     "yunikorn.apache.org/queue",

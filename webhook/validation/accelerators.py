@@ -2,7 +2,9 @@
 identities set by hand.
 """
 
+import re
 from collections.abc import Iterator
+from difflib import get_close_matches
 from typing import Final
 
 from webhook.accelerators.devices import GPU, IDENTITIES, NEURON, NEURON_CORE, TPU, device_of
@@ -51,6 +53,14 @@ _GKE_GPUS: Final = (
 _SIZES: Final = {"nvidia-tesla-a100": "a100-40gb"}
 """The models of GPUs whose names lack the size of their memory."""
 _BRANDS: Final = ("nvidia-", "tesla-")
+_RESOURCES: Final = (
+    names.RESOURCE_TPU, "nvidia.com/gpu", names.RESOURCE_AMD_GPU, names.RESOURCE_NEURON_CORE,
+    *names.RESOURCES_NEURON, "habana.ai/gaudi", "vpc.amazonaws.com/efa",
+)  # fmt: skip
+"""Resources of device plugins; other resources are not judged unless they are nearly one."""
+_SEPARATORS: Final = re.compile("[-_]")
+_VENDOR_LIKENESS: Final = 0.8
+"""How much a misspelt vendor has in common with the right one, such as nvdia with nvidia."""
 _COUNTS: Final = (names.NNODES, names.PET_NNODES)
 """Variables with the number of hosts of a job; a range such as `1:4` contains it."""
 _BY_HAND: Final = frozenset((*IDENTITIES, *_COUNTS))
@@ -231,12 +241,13 @@ def tpu_topology_unlisted(cluster: ClusterSpec) -> Iterator[Fault]:
 
 
 def accelerator_unknown(cluster: ClusterSpec) -> Iterator[Fault]:
-    """An accelerator in a node selector or a required node affinity that GKE does not have, and
-    that is nearly the name of one.
+    """An accelerator in a node selector or a required node affinity that GKE does not have, or a
+    resource that no device plugin has, and that is nearly the name of one.
 
-    No node has the label, so the pods stay Pending unless the affinity lists other values. Examples
-    are `tpu-v4` and `tpu_v4_podslice` for `tpu-v4-podslice`, and `nvidia-h100` for
-    `nvidia-h100-80gb`. A list that also contains the right name is not reported.
+    No node has the label or the resource, so the pods stay Pending unless the affinity lists other
+    values. Examples are `tpu-v4` and `tpu_v4_podslice` for `tpu-v4-podslice`, `nvidia-h100` for
+    `nvidia-h100-80gb`, and `aws.amazon.com/neuroncores` for `aws.amazon.com/neuroncore`. A list
+    that also contains the right name is not reported.
 
     https://cloud.google.com/kubernetes-engine/docs/concepts/plan-tpus
     """
@@ -250,6 +261,12 @@ def accelerator_unknown(cluster: ClusterSpec) -> Iterator[Fault]:
             if near and selected_names.isdisjoint(near):
                 meant = " or ".join(near[:2])
                 yield Fault(field, f"there is no accelerator {value[:40]}: did you mean {meant}?")
+        for container in group.every_container:
+            for name in {**container.requests, **container.limits}:
+                if resource := _nearest_resource(name):
+                    kind = "limits" if name in container.limits else "requests"
+                    message = f"there is no resource {name[:40]}: did you mean {resource}?"
+                    yield Fault(container.amounts(kind).key(name), message)
 
 
 def _list_selected_accelerators(group: GroupSpec) -> Iterator[tuple[str, Field]]:
@@ -260,6 +277,23 @@ def _list_selected_accelerators(group: GroupSpec) -> Iterator[tuple[str, Field]]
         for expression in _affinity_expressions(group):
             if (expression / "key").text == label and (expression / "operator").text == "In":
                 yield from ((label, value) for value in (expression / "values").items())
+
+
+def _nearest_resource(name: str) -> str:
+    """Return the resource of a device plugin that a misspelt one may stand for, or an empty text:
+    its plural, another case or separator, or one of nearly the same domain.
+    """
+    domain, slash, device = name.rpartition("/")
+    if not slash or name in _RESOURCES:
+        return ""
+    device = _SEPARATORS.sub("", device.lower()).removesuffix("s")
+    for resource in _RESOURCES:
+        vendor_domain, _, plain = resource.partition("/")
+        if device == plain:
+            vendor = vendor_domain.split(".")[-2]
+            if get_close_matches(vendor, domain[:64].split("."), 1, _VENDOR_LIKENESS):
+                return resource
+    return ""
 
 
 def _nearest_tpus(value: str) -> list[str]:

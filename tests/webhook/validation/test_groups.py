@@ -221,6 +221,25 @@ def test_accelerators_in_a_required_affinity_are_checked_too(
     assert meant == ([f"{near}?"] if near else [])
 
 
+@pytest.mark.parametrize(("resource", "near"), [
+    ("aws.amazon.com/neuroncores", "aws.amazon.com/neuroncore"),
+    ("google.com/TPU", "google.com/tpu"),
+    ("aws.amazon.com/neuron-core", "aws.amazon.com/neuroncore"), ("nvidia/gpu", "nvidia.com/gpu"),
+    ("nvdia.com/gpu", "nvidia.com/gpu"), ("cloud.google.com/tpu", "google.com/tpu"),
+    ("aws.amazon.com/efa", "vpc.amazonaws.com/efa"), ("amd.com/gpus", "amd.com/gpu"),
+    *((resource, "") for resource in (
+        "nvidia.com/gpu.shared", "nvidia.com/mig-1g.5gb", "nvidia.com/pgpu", "nvidia.com/gpumem",
+        "volcano.sh/vgpu-number", "amd.com/gpu", "gpu.intel.com/i915", "aliyun.com/gpu-mem",
+        "metax-tech.com/gpu", "iluvatar.com/gpu", "baidu.com/gpu", "arm.com/gpu", "rdma/ib",
+        "cloud-tpus.google.com/v2", "aws.amazon.com/neurondevice", "example.com/tpu", "memory",
+    )),
+])  # fmt: skip
+def test_resources_that_are_nearly_one_of_a_device_plugin(resource: str, near: str) -> None:
+    cluster = a_cluster().group().device(resource, 1)
+    messages = [finding.message for finding in findings(cluster, "accelerator-unknown")]
+    assert [message.rpartition(" ")[2] for message in messages] == ([f"{near}?"] if near else [])
+
+
 @pytest.mark.parametrize(("values", "paths"), [
     (["nvidia-tesla-a100", "nvidia-a100"], []), (["nvidia-h100", "nvidia-h100-mega-80gb"], []),
     (["nvidia-l4", "nvidia-h100"], ["values[1]"]),
