@@ -208,8 +208,9 @@ def _settings(arguments: argparse.Namespace) -> tuple[RuleSettings, list[str]]:
             problems.append(f"--rule {pair}: write {pair}={OFF}, {pair}={WARN} or {pair}={DENY}")
     for pair in arguments.gate:
         name, _, value = pair.partition("=")
-        gates[name] = value.lower() in _ON
-        if value.lower() not in _ON + _OFF:
+        if value.lower() in _ON + _OFF:
+            gates[name] = value.lower() in _ON
+        else:
             problems.append(f"--gate {pair}: write {name}=true or {name}=false")
     try:
         kuberay = parse_kuberay(arguments.kuberay) or rules.kuberay

@@ -99,7 +99,8 @@ class Report(Struct):
         files: dict[str, str] = {}
         for name, file, line in self.objects:
             if name in files:
-                message = f"{name} is in {files[name]} as well: the last one applied counts"
+                other = "this file twice" if files[name] == file else f"{files[name]} as well"
+                message = f"{name} is in {other}: the last one applied counts"
                 self.notes.append(ManifestError(file, line, message))
             if not name.endswith("/"):
                 files.setdefault(name, file)

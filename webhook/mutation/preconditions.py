@@ -113,8 +113,8 @@ def _slice(replica: Replica) -> tuple[str, str] | None:
         return None
     other = advice(replica.slice.generation, chips * hosts, "change the topology")
     message = (
-        f"topology {topology} has {count} hosts of {chips} chips, but numOfHosts is {hosts}: set "
-        f"that to {count}, or {other}"
+        f"numOfHosts is {hosts}, but topology {topology} with {chips} chips per host has {count}: "
+        f"set it to {count}, or {other}"
     )
     return message, field
 

@@ -85,7 +85,7 @@ def tpu_topology_mismatch(cluster: ClusterSpec) -> Iterator[Fault]:
         except TopologyError as error:
             yield Fault(group.slice_field, str(error))
         else:
-            if hosts != group.hosts:
+            if hosts != group.hosts and group.hosts > 0:  # else another rule reports it
                 other = advice(group.slice.generation, chips * group.hosts, "change the topology")
                 slice_hosts = f"{topology} with {chips} chips per host has {hosts}"
                 message = (

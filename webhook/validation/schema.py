@@ -81,7 +81,7 @@ def schema_violated(ray_object: RayObject) -> Iterator[Fault]:
 def _build_version_fault(ray_object: RayObject) -> Fault:
     """Return the fault of an object of a kind and version that the release does not have."""
     field, kuberay = ray_object.root / "apiVersion", ray_object.settings.kuberay
-    kind = f"{names.RAY_VERSIONS[0]}/{ray_object.kind}"
+    kind = _stable_version(ray_object)
     first = next(release for release in releases() if kind in schema_of(release).roots)
     if kuberay is not None and kuberay < first:
         problem = f"KubeRay {format_release(kuberay)} has no {ray_object.kind}"
@@ -131,13 +131,14 @@ def field_unknown(ray_object: RayObject) -> Iterator[Fault]:
         if part_fields is None:
             continue
         for key in (field_name for field_name in holder.map if field_name not in part_fields):
-            newest = schema_of(None)
-            later = _part_at(newest, newest.roots.get(_version(ray_object)), holder.tokens)
-            newer = later is not None and later.below(key) is not None
+            newer = _has_field(_version(ray_object), holder, key)
+            stable = _has_field(_stable_version(ray_object), holder, key)
             near = misspelt(key, part_fields)
             values = (holder / key).map
             if newer:
                 hint = "a later KubeRay has it"
+            elif stable:
+                hint = "ray.io/v1 has it: write that apiVersion"
             elif values and not near and values.keys() <= part_fields.keys():
                 hint = "move its fields one level up"
             elif not near and holder.token == _RESOURCES:
@@ -147,10 +148,17 @@ def field_unknown(ray_object: RayObject) -> Iterator[Fault]:
             elif close_keys := [near] if near else get_close_matches(key[:64], part_fields, n=1):
                 hint = f"did you mean {close_keys[0]}?"
             else:
-                hint = "remove it, or look where it belongs"
+                hint = "remove it, or move it to where it belongs"
             message = f"no such field: {hint}"
-            doubtful = newer or not near
+            doubtful = newer or not (near or stable)
             yield Fault(holder / key, message, NOT_SUPPORTED, doubtful=doubtful)
+
+
+def _has_field(version: str, holder: Field, key: str) -> bool:
+    """Return whether a version of a kind has a field in the newest KubeRay."""
+    newest = schema_of(None)
+    part = _part_at(newest, newest.roots.get(version), holder.tokens)
+    return part is not None and part.below(key) is not None
 
 
 _DEPTH: Final = 3
@@ -221,13 +229,14 @@ _PROBES: Final[dict[str, tuple[Any, ...]]] = {
 def meant(kind: str, value: object, settings: RuleSettings) -> list[Any]:
     """Return two versions of an object in a file with other values for the fields of which only
     the rules in this module can say something: values of another type without their quotes or
-    with any value of the right type, and misspelt fields with the right name. Empty without such
-    fields.
+    with any value of the right type, misspelt fields with the right name, and ray.io/v1 in place
+    of a version that lacks one of its fields. Empty without such fields.
     """
     ray_object = read_ray_object(kind, value, settings)
     schema, root = _schema(ray_object)
     wrong: list[tuple[Field, tuple[Any, ...]]] = []
     renamed: list[tuple[Field, str]] = []
+    needs_stable = False
     for field, part in walk_schema(ray_object.root, schema, root) if root is not None else ():
         if part.type in _PROBES and not _has_type(field.value, part.type):
             plain = parse_quoted_scalar(field.value, part.type)
@@ -236,10 +245,13 @@ def meant(kind: str, value: object, settings: RuleSettings) -> list[Any]:
             for key in (field_name for field_name in field.map if field_name not in part.fields):
                 name = misspelt(key, part.fields)
                 renamed += [(field / key, name)] if name and name not in field.map else []
-    if not wrong and not renamed:
+                needs_stable |= _has_field(_stable_version(ray_object), field, key)
+    if not wrong and not renamed and not needs_stable:
         return []
-    versions = [copy.deepcopy(value), copy.deepcopy(value)]
+    versions: list[Any] = [copy.deepcopy(value), copy.deepcopy(value)]
     for index, version in enumerate(versions):
+        if needs_stable:
+            version["apiVersion"] = f"{names.RAY_GROUP}/{names.RAY_VERSIONS[0]}"
         for field, values in wrong:
             _holder(version, field)[field.token] = values[index]
         for field, name in renamed:
@@ -294,6 +306,10 @@ def _schema(ray_object: RayObject) -> tuple[Schema, int | None]:
 def _version(ray_object: RayObject) -> str:
     version = (ray_object.root / "apiVersion").text.partition("/")[2]
     return f"{version}/{ray_object.kind}"
+
+
+def _stable_version(ray_object: RayObject) -> str:
+    return f"{names.RAY_VERSIONS[0]}/{ray_object.kind}"
 
 
 def _faults(field: Field, part: Part) -> Iterator[Fault]:

@@ -227,6 +227,7 @@ def test_rules_and_gates_can_be_set(validate: Run, write: Write) -> None:
     status, out, _ = validate(gated)
     assert (status, "warn feature-gate-off" in out) == (0, True)
     assert validate(gated, "--gate", "RayClusterMTLS=false").status == 1
+    assert validate(gated, "--gate", "MTLS").err.count("\n") == 1
     status, out, _ = validate(gated, "--gate", "RayClusterMTLS=true")
     assert (status, "feature-gate-off" in out) == (0, False)
 
@@ -389,6 +390,8 @@ def test_two_objects_of_one_name_are_noted_strictly_a_fault(validate: Run, write
     assert status == 0
     assert f"{other}:4: RayCluster default/demo is in {one} as well" in err
     assert validate(one, other, "--strict").status == 1
+    twice = write(f"{CLEAN}---\n{CLEAN}")
+    assert "RayCluster default/demo is in this file twice" in validate(twice).err
     apart = write(CLEAN.replace("name: demo", "name: demo\n  namespace: team"), name="other.yaml")
     assert "as well" not in validate(one, apart)[2]
 

@@ -162,7 +162,7 @@ def test_just_under_the_limit_is_a_review(api: ApiServer) -> None:
     (worker("hosts-4", index="-1", name="a-b", host="4"), [INDEX, HOST], "0 to 3"),
     (worker("under_score"), [GROUP], "host name"), (worker("huge"), [GROUP], "numOfHosts"),
     (worker("g" * 64), [GROUP], "64 characters"),
-    (a_tpu_host("2x2x2", "4"), [f"spec.nodeSelector[{NODES}]"], "2 hosts of 4 chips"),
+    (a_tpu_host("2x2x2", "4"), [f"spec.nodeSelector[{NODES}]"], "4 chips per host has 2: "),
     (a_tpu_host("4", 4), [f"spec.nodeSelector[{NODES}]"], "is not a TPU topology"),
     (a_tpu_host("4x4", "1e9999"), ["spec.containers[0].resources[google.com/tpu]"], "1e9999"),
 ], ids=lambda value: value if isinstance(value, str) else "")  # fmt: skip

@@ -163,12 +163,8 @@ def test_a_valid_cluster_has_no_finding(cluster: ClusterBuilder) -> None:
 @settings(max_examples=150)
 def test_one_break_in_a_valid_cluster_has_its_rule(cluster: ClusterBuilder, rule: str) -> None:
     value = cluster.build()
-    tpu = "nodeSelector" in _pod(value)
     BREAKS[rule](value)
-    expected = {rule} | (
-        {"tpu-topology-mismatch"} if tpu and rule == "num-of-hosts-invalid" else set()
-    )
-    assert {name for name, _ in found(value)} == expected
+    assert {name for name, _ in found(value)} == {rule}
 
 
 @given(valid_clusters(), st.sampled_from(sorted(BREAKS)))

@@ -101,6 +101,11 @@ def test_fields_that_the_version_does_not_have_are_pruned_before_the_rules_look(
     assert {(each.rule, each.path) for each in check_file("RayCluster", built)} == {
         ("field-unknown", "spec.upgradeStrategy")
     }
+    cluster = a_cluster().group(hosts=2).tpu("2x4", 4).build()
+    assert check_file("RayCluster", cluster) == []
+    (finding,) = check_file("RayCluster", cluster | {"apiVersion": "ray.io/v1alpha1"})
+    assert (finding.level, finding.field.token) == (DENY, "numOfHosts")
+    assert finding.message == "no such field: ray.io/v1 has it: write that apiVersion"
 
 
 def test_fields_below_others_that_the_version_does_not_have_are_pruned_too() -> None:
