@@ -1,8 +1,8 @@
 """The pods of a Ray object as KubeRay creates them: their amounts and numbers."""
 
 from collections import deque
-from collections.abc import Iterator
-from typing import Any, Final, NamedTuple
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
 
 from msgspec import Struct
 
@@ -21,23 +21,14 @@ _RECENT: Final = 8
 """Templates with which another one is compared; most groups of a RayCluster have equal ones."""
 
 
-class ContainerAmounts(Struct):
-    """The requests and limits of a container. `lasting`: an init container that keeps running."""
-
-    name: str
-    requests: Thousandths
-    limits: Thousandths
-    init: bool
-    lasting: bool
-
-
-class _Container(NamedTuple):
-    """The values of a container on which its amounts depend: of a template, or parsed requests and
-    limits.
+class ContainerAmounts(Struct, gc=False):
+    """The requests and limits of a container, as written at first. `lasting`: an init container
+    that keeps running.
     """
 
-    name: object
-    resources: object
+    name: str
+    requests: Any
+    limits: Any
     init: bool = False
     lasting: bool = False
 
@@ -47,18 +38,17 @@ class _Container(NamedTuple):
 # (`DefaultWorkerPodTemplate`, `BuildAutoscalerContainer`)
 # https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/common/job.go
 # (`GetDefaultSubmitterContainer`)
-_WAITING: Final = _Container(
-    names.WAIT_FOR_HEAD, (thousandths(WAIT_FOR_HEAD_AMOUNTS),) * 2, init=True
+_WAITING: Final = ContainerAmounts(
+    names.WAIT_FOR_HEAD, WAIT_FOR_HEAD_AMOUNTS, WAIT_FOR_HEAD_AMOUNTS, init=True
 )
 _WAITING_MOST: Final = thousandths(WAIT_FOR_HEAD_MOST)
-_AUTOSCALER: Final = (thousandths({_CPU: "500m", _MEMORY: "512Mi"}),) * 2
-_SUBMITTER: Final = _Container(
-    "ray-job-submitter",
-    (thousandths({_CPU: "500m", _MEMORY: "200Mi"}), thousandths({_CPU: "1", _MEMORY: "1Gi"})),
+_AUTOSCALER: Final = {key: {_CPU: "500m", _MEMORY: "512Mi"} for key in ("requests", "limits")}
+_SUBMITTER: Final = ContainerAmounts(
+    "ray-job-submitter", {_CPU: "500m", _MEMORY: "200Mi"}, {_CPU: "1", _MEMORY: "1Gi"}
 )
 
 
-class PodAmounts(Struct):
+class PodAmounts(Struct, gc=False):
     """The amounts of a pod, which the pods of equal templates share. `usage`: by the names that
     quotas have for them.
     """
@@ -81,7 +71,7 @@ class PodAmounts(Struct):
         return not any(resources.get(_CPU) or resources.get(_MEMORY) for resources in amounts)
 
 
-class PodTemplate(Struct):
+class PodTemplate(Struct, gc=False):
     """The pods of one template: their number at least and at most, and the fields of its group that
     set the two numbers, if any. `existing` of them are not created.
     """
@@ -128,7 +118,8 @@ class TemplateReader:
         added = []
         if cluster.autoscaling:
             resources = at(cluster.field.value, "autoscalerOptions", "resources")
-            added.append(_Container("autoscaler", _AUTOSCALER if resources is None else resources))
+            chosen = _AUTOSCALER if resources is None else resources
+            added.append(_container({"name": "autoscaler", "resources": chosen}))
         if job is not None and job.mode == SIDECAR:
             added.append(_SUBMITTER)
         amounts = self._amounts(cluster.head.pod.map, *added)
@@ -155,7 +146,7 @@ class TemplateReader:
             number_names=number_names,
         )
 
-    def _amounts(self, spec: dict[str, Any], *added: _Container) -> PodAmounts:
+    def _amounts(self, spec: dict[str, Any], *added: ContainerAmounts) -> PodAmounts:
         """Return the amounts of a template to which KubeRay adds containers."""
         deadline, affinity = spec.get("activeDeadlineSeconds"), spec.get("affinity")
         named, resources = spec.get("priorityClassName"), spec.get("resources")
@@ -182,7 +173,7 @@ class TemplateReader:
         return amounts
 
     def _complete(
-        self, containers: list[_Container], resources: dict[str, Any]
+        self, containers: list[ContainerAmounts], resources: dict[str, Any]
     ) -> tuple[list[ContainerAmounts], Thousandths, Thousandths]:
         """Return the amounts of containers, and the requests and limits of the pod: with the
         defaults of the API server, then those of LimitRanges.
@@ -191,17 +182,14 @@ class TemplateReader:
         (`SetDefaults_Pod`)
         https://github.com/kubernetes/kubernetes/blob/v1.36.0/plugin/pkg/admission/limitranger/admission.go
         """
+        completed = [self._read(container) for container in containers]
         default, default_request = self._limits.default, self._limits.default_request
-        completed = []
-        for name, value, init, lasting in containers:
-            requests, limits = self._read(value)
-            requests = limits if requests is limits else {**limits, **requests}
-            completed.append(ContainerAmounts(str(name)[:40], requests, limits, init, lasting))
-        requests, limits = self._read(resources) if resources else ({}, {})
-        if resources:
+        requests = thousandths(resources.get("requests"), self._limits.resources)
+        limits = thousandths(resources.get("limits"), self._limits.resources)
+        if requests or limits:
             summed, _ = _aggregate_amounts(completed)
             of_pod: Thousandths = {name: summed[name] for name in (_CPU, _MEMORY) if name in summed}
-            requests = {**limits, **of_pod, **requests} if requests or limits else {}
+            requests = {**limits, **of_pod, **requests}
         for container in completed:
             if not default_request.keys() <= container.limits.keys():
                 container.limits = {**default, **container.limits}
@@ -211,23 +199,27 @@ class TemplateReader:
         summed, summed_limits = _aggregate_amounts(completed)
         return completed, {**summed, **requests}, {**summed_limits, **limits}
 
-    def _read(self, resources: Any) -> tuple[Thousandths, Thousandths]:  # noqa: ANN401 - JSON
-        """Return requests and limits of the resources that the namespace limits."""
-        if type(resources) is tuple:
-            return resources
-        resources = map_of(resources)
-        requests, limits = resources.get("requests"), resources.get("limits")
-        named = thousandths(requests, self._limits.resources)
-        return named, named if requests == limits else thousandths(limits, self._limits.resources)
+    def _read(self, container: ContainerAmounts) -> ContainerAmounts:
+        """Return the amounts of a container of the resources that the namespace limits."""
+        requests = limits = thousandths(container.limits, self._limits.resources)
+        if container.requests != container.limits:
+            requests = {**limits, **thousandths(container.requests, self._limits.resources)}
+        return ContainerAmounts(container.name, requests, limits, container.init, container.lasting)
 
 
-def _containers(spec: dict[str, Any]) -> Iterator[_Container]:
+def _containers(spec: dict[str, Any]) -> Iterator[ContainerAmounts]:
     for name in ("containers", "initContainers"):
-        listed, init = spec.get(name), name == "initContainers"
+        listed = spec.get(name)
         for entry in listed if type(listed) is list else ():
             if type(entry) is dict:
-                lasting = init and entry.get("restartPolicy") == ALWAYS
-                yield _Container(entry.get("name"), entry.get("resources"), init, lasting)
+                yield _container(entry, init=name == "initContainers")
+
+
+def _container(entry: Mapping[str, Any], *, init: bool = False) -> ContainerAmounts:
+    resources = map_of(entry.get("resources"))
+    requests, limits = resources.get("requests"), resources.get("limits")
+    lasting = init and entry.get("restartPolicy") == ALWAYS
+    return ContainerAmounts(str(entry.get("name"))[:40], requests, limits, init, lasting)
 
 
 def _crosses_namespaces(affinity: Field) -> bool:
@@ -250,7 +242,7 @@ def _raise(waiting: ContainerAmounts, ray: Thousandths) -> None:
     """Raise the amounts of a container to what Ray's container requests, up to a maximum."""
     for name, most in _WAITING_MOST.items():
         amount = ray.get(name, 0)
-        if amount > waiting.requests[name] == waiting.limits[name]:
+        if amount > waiting.requests.get(name, 0) == waiting.limits.get(name, 0):
             raised = {name: min(amount, most)}
             waiting.requests, waiting.limits = waiting.requests | raised, waiting.limits | raised
 
