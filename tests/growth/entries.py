@@ -476,7 +476,8 @@ def _scenes() -> Iterator[tuple[str, Callable[[int], Scene], int]]:
     yield "pods without identity", lambda number: _damaged(number, _unnamed), 2500
     yield "identities held twice", lambda number: _damaged(number, _twice), 2500
     yield "restarted hosts", lambda number: _damaged(number, _restarted), 2500
-    yield "rejections", _rejected, 2500
+    yield "rejections", lambda number: _rejected(number, Scene()), 2500
+    yield "rejections of groups", lambda number: _rejected(number, _without_pods(number)), 1000
     yield "strays", lambda number: _damaged(number, _stray), 2500
 
 
@@ -531,8 +532,7 @@ def _restarted(name: str, pod: Object) -> Object:
     return {**pod, "status": {"phase": "Running", **state}}
 
 
-def _rejected(number: int) -> Scene:
-    scene = Scene()
+def _rejected(number: int, scene: Scene) -> Scene:
     for each in range(number):
         scene.events.append(
             {

@@ -1,7 +1,7 @@
 """Refusals: pods that the API server rejects, from the events and the condition of a RayCluster."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 from msgspec import Struct
@@ -21,6 +21,11 @@ _SETTLED_SECONDS: Final = 120.0
 _PREFIX: Final = re.compile(
     r"failed to create (?:head|worker) pod\s*(?:\S*/\S*,)?\s*", re.IGNORECASE
 )
+
+
+_NAME: Final = re.compile(r"[-.a-z0-9]+")
+_WORKER: Final = "-worker-"
+"""Between the name of a group and the random end of a pod name."""
 
 
 class Refusal(Struct, frozen=True):
@@ -50,7 +55,8 @@ def last_refusal(cluster: AssignedCluster) -> Refusal | None:
     if not events:
         return None
     last, event = events[-1]
-    younger = (pod.created for pod in _pods(cluster, event))
+    subject = _find_subject(event, _list_prefixes(cluster))
+    younger = (pod.created for pod in _list_pods(cluster, subject))
     settled = (time + _SETTLED_SECONDS for time in younger if time is not None and time > last)
     return Refusal(
         _strip_kuberay_prefix(event.message), since, earliest((last + _FRESH_SECONDS, *settled))
@@ -62,10 +68,17 @@ def _open(cluster: AssignedCluster) -> Iterator[tuple[float, LiveEvent]]:
     since = cluster.now - _FRESH_SECONDS
     events = cluster.objects.events_about(cluster.live.metadata)
     fresh = [event for event in events if event.reason in REFUSALS and (event.last or 0.0) >= since]
-    remaining = _remaining(cluster) if fresh else frozenset()
+    if not fresh:
+        return
+    remaining, prefixes = _remaining(cluster), _list_prefixes(cluster)
+    newest: dict[str | None, float] = {}
     for event in fresh:
-        pods = (pod.created for pod in _pods(cluster, event) if pod.metadata.uid in remaining)
-        if (last := event.last or 0.0) >= (latest(pods) or 0.0):
+        subject = _find_subject(event, prefixes)
+        if subject not in newest:
+            pods = _list_pods(cluster, subject)
+            times = (pod.created for pod in pods if pod.metadata.uid in remaining)
+            newest[subject] = latest(times) or 0.0
+        if (last := event.last or 0.0) >= newest[subject]:
             yield last, event
 
 
@@ -87,16 +100,27 @@ def _remaining(cluster: AssignedCluster) -> frozenset[str | None]:
     return frozenset((*complete, *old))
 
 
-def _pods(cluster: AssignedCluster, event: LiveEvent) -> list[LivePod]:
-    """Return the pods of the group whose pod was rejected, or of all groups if the message does
-    not contain the group.
+def _list_prefixes(cluster: AssignedCluster) -> dict[str, str]:
+    """Return the worker groups by the prefix of their pods' names; the first of several."""
+    groups = (group.name for group in reversed(cluster.groups))
+    return {pod_prefix(cluster.name, group): group for group in groups}
+
+
+def _find_subject(event: LiveEvent, prefixes: Mapping[str, str]) -> str | None:
+    """Return the group whose pod was rejected, None for the head, or an empty text if the message
+    does not contain the group.
     """
     if event.reason == _HEAD:
+        return None
+    parts = (match[0].rpartition(_WORKER) for match in _NAME.finditer(event.message))
+    return next((prefixes[key] for part in parts if (key := "".join(part[:2])) in prefixes), "")
+
+
+def _list_pods(cluster: AssignedCluster, subject: str | None) -> list[LivePod]:
+    """Return the pods of the subject of a rejection, those of all groups if it is empty."""
+    if subject is None:
         return cluster.heads
-    for group in cluster.groups:
-        if pod_prefix(cluster.name, group.name) in event.message:
-            return list(group.pods)
-    return list(cluster.pods)
+    return [pod for group in cluster.groups if subject in ("", group.name) for pod in group.pods]
 
 
 def _has_all_pods(cluster: AssignedCluster) -> bool:

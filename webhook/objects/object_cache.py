@@ -27,6 +27,7 @@ from webhook.objects.live_objects import (
 from webhook.objects.readiness import ReadinessHistory, failing_since
 from webhook.objects.transforms import (
     PodParts,
+    compact_event,
     compact_job,
     compact_node,
     compact_object,
@@ -59,6 +60,8 @@ PROBES: Final = "Unhealthy"
 """Reason of kubelet's events for probes that fail."""
 EVENTS: Final = (*REFUSALS, END, *STARTS, PROBES)
 """Reasons of the events that are read."""
+_EVENTS_MAX: Final = 10_000
+"""Events of a namespace that are stored: everyone who works in one can create any number."""
 OPEN_JOBS: Final = "open"
 """The key of RayJobs that are not complete."""
 REPLICA_FAILURE: Final = "ReplicaFailure"
@@ -87,7 +90,8 @@ class Table(Generic[T]):
     """Objects of one kind by uid, and by the keys that `index` returns.
 
     `changed` receives each created, deleted or modified object; a modified object twice, before and
-    after the change. `transform` returns the object to store.
+    after the change. `transform` returns the object to store, and new objects are only stored if
+    `has_room` returns true.
     """
 
     def __init__(
@@ -95,12 +99,14 @@ class Table(Generic[T]):
         index: Callable[[T], Iterable[str]],
         changed: Callable[[T], None],
         transform: Callable[[T], T] = lambda value: value,
+        has_room: Callable[[T], bool] = lambda _: True,
     ) -> None:
         self.known = False
         """Whether they were ever listed."""
         self._index = index
         self._changed = changed
         self._transform = transform
+        self._has_room = has_room
         self._handlers: list[Handler[T]] = []
         self._all: dict[str, T] = {}
         self._indexed: dict[str, dict[str, T]] = {}
@@ -127,7 +133,7 @@ class Table(Generic[T]):
         """Add or replace an object."""
         value, old = self._transform(value), self._all.get(uid)
         # The API server sends every write of an object, also of fields that the transform removes.
-        if old is not None and _same(old, value):
+        if not self._has_room(value) if old is None else _same(old, value):
             return
         if old is not None:
             self._discard(uid, old)
@@ -216,7 +222,9 @@ class ObjectCache:
         self.workloads: Table[LiveWorkload] = Table(
             _index_owners, lambda each: self._mark(_owner_uids(each))
         )
-        self.events: Table[LiveEvent] = Table(_subjects, self._event_changed)
+        self.events: Table[LiveEvent] = Table(
+            _index_event, self._event_changed, compact_event, self._has_room
+        )
         self.services: Table[Bare] = Table(
             _place, lambda each: self._touch(_place(each)), compact_object
         )
@@ -334,6 +342,9 @@ class ObjectCache:
         """Return the same for a node, by changes that were received."""
         return self._nodes_ready.unsteady_since(node.metadata.uid or "", node.readiness, now)
 
+    def _has_room(self, event: LiveEvent) -> bool:
+        return len(self.events.of(event.metadata.namespace or "")) < _EVENTS_MAX
+
     def _event_changed(self, event: LiveEvent) -> None:
         """Mark the RayCluster of a rejection or of a pod. The end of a pod counts once the pod is
         deleted.
@@ -450,6 +461,11 @@ def _owner_uids(value: LiveObject) -> list[str]:
 
 def _index_owners(value: LiveObject) -> Iterable[str]:
     return [uid_key(value.metadata.namespace, uid) for uid in _owner_uids(value)]
+
+
+def _index_event(event: LiveEvent) -> Iterable[str]:
+    yield event.metadata.namespace or ""
+    yield from _subjects(event)
 
 
 def _subjects(event: LiveEvent) -> Iterable[str]:

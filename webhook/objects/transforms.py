@@ -25,7 +25,9 @@ from webhook.objects.live_objects import (
     Conditions,
     ContainerState,
     ContainerStatus,
+    EventObject,
     LiveContainer,
+    LiveEvent,
     LiveJob,
     LiveNode,
     LivePod,
@@ -41,6 +43,14 @@ _PART_SIZE: Final = 6
 
 _ENTRIES_MAX: Final = 1000
 """Entries of a list that are stored and shared; objects in use have fewer than a hundred."""
+
+_NAME_MAX: Final = 253
+_NOTE_MAX: Final = 1024
+"""Characters of a name, and of the message of an event of `events.k8s.io/v1`; those of `v1` have no
+maximum.
+
+https://github.com/kubernetes/api/blob/master/events/v1/types.go
+"""
 
 _encode: Final = msgspec.json.Encoder().encode
 _PARTS_BYTES_MAX: Final = 32 * 1024 * 1024
@@ -118,6 +128,19 @@ def compact_node(node: LiveNode) -> LiveNode:
     ready = find(node.status.conditions, "Ready")
     status = Conditions(_conditions((ready,)) if ready else None)
     return LiveNode(metadata=meta, spec=node.spec, status=status)
+
+
+def compact_event(event: LiveEvent) -> LiveEvent:
+    """Return an event with the texts that those of Kubernetes have, which are short."""
+    about, meta = event.involved_object, event.metadata
+    return replace(
+        event,
+        metadata=replace(_identifying(meta), creation_timestamp=meta.creation_timestamp),
+        involved_object=EventObject(
+            about.kind[:_NAME_MAX], about.name[:_NAME_MAX], about.uid[:_NAME_MAX]
+        ),
+        message=event.message[:_NOTE_MAX],
+    )
 
 
 def compact_object(value: Bare) -> Bare:

@@ -6,7 +6,9 @@ import tracemalloc
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import msgspec
 import pytest
+from msgspec import structs
 
 from tests.builders import items_of
 from tests.harness.fake_api import Object
@@ -14,12 +16,13 @@ from tests.harness.own_process import run_in_own_process
 from tests.harness.scenes import NOW, Observed, Scene, llama
 from tests.lab.bench.reviews import managed
 from webhook.api import names
+from webhook.api.objects import ObjectMeta
 from webhook.cache import serve_stores
 from webhook.cache.cluster_cache import PODS
 from webhook.diagnostics.examiner import Examiner
 from webhook.groups.identity_index import Membership
 from webhook.kubeclient.wire import Codec
-from webhook.objects.live_objects import LiveNode, LivePod
+from webhook.objects.live_objects import LiveEvent, LiveNode, LivePod
 from webhook.objects.object_cache import ObjectCache
 
 NODES = Codec(LiveNode)
@@ -112,8 +115,28 @@ def pods_of_serve() -> tuple[float, int]:
     return kept(serve_stores.CODEC, hosts(), serve_stores.PodStore(members).put), len(members)
 
 
+def hostile_event(number: int, length: int = 1) -> LiveEvent:
+    """Return an event as anyone who works in a namespace may create it."""
+    text = f"{number:08}" * length
+    meta = {"name": f"e{number}", "namespace": "team", "uid": f"e{number}"}
+    about = {"kind": "Pod", "name": text, "uid": text}
+    event = {"metadata": {**meta, "annotations": {"a": text}}, "involvedObject": about}
+    return msgspec.convert(event | {"reason": "Unhealthy", "message": text}, LiveEvent)
+
+
+def events_of_the_controller() -> tuple[float, int]:
+    """Return KiB an event and the number of events, of long texts, in the controller."""
+    events = ObjectCache().events
+    gc.collect()
+    tracemalloc.start()
+    for number in range(COUNT):
+        events.put(f"e{number}", hostile_event(number, 5000))
+    return tracemalloc.get_traced_memory()[0] / COUNT / KIB, len(events.all)
+
+
 @pytest.mark.parametrize(("measured", "most"), [
     (pods_of_the_dashboard, 4), (nodes_of_the_dashboard, 2), (pods_of_serve, 0.46),
+    (events_of_the_controller, 3),
 ])  # fmt: skip
 def test_an_object_takes_few_bytes(measured: Callable[[], tuple[float, int]], most: float) -> None:
     size, count = run_in_own_process(measured)
@@ -173,3 +196,17 @@ def test_what_is_kept_of_a_pod_is_equal_to_it(scene: Scene) -> None:
         object_cache.pods.put(given.metadata.uid or "", given)
         assert isinstance(given, LivePod)
         assert object_cache.pods.get(pod["metadata"]["uid"]) == given
+
+
+def test_a_namespace_has_a_share_of_the_events_that_are_stored() -> None:
+    events = ObjectCache().events
+    for number in range(12_000):
+        events.put(f"e{number}", hostile_event(number))
+    other = structs.replace(
+        hostile_event(0), metadata=ObjectMeta(name="o", namespace="other", uid="o")
+    )
+    events.put("o", other)
+    assert len(events.all) == 10_001
+    events.remove("e0")
+    events.put("e11999", hostile_event(11_999))
+    assert events.get("e11999") is not None
