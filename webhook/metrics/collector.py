@@ -11,11 +11,13 @@ from prometheus_client.exposition import CONTENT_TYPE_LATEST
 from prometheus_client.registry import Collector
 
 from webhook import __version__
+from webhook.api.formats import one_line, shorten
 from webhook.metrics.table import BUILD_INFO, Metric
 
 _BURST: Final = 20
 _A_SECOND: Final = 5
 """The rate of expositions per second in the long run. Each blocks reviews for milliseconds."""
+_LABEL_MAX: Final = 253
 _PAUSE: Final = 20
 """The pause after an exposition, as a multiple of its time."""
 
@@ -58,17 +60,25 @@ class Metrics(Collector):
 
 def _family(metric: Metric, values: Mapping[Any, Any]) -> families.Metric:
     kind, name, documentation, labels = metric
-    samples = [((key,) if isinstance(key, str) else key, value) for key, value in values.items()]
+    samples = {_clean(key): value for key, value in values.items()}
     if kind == "histogram":
         histogram = families.HistogramMetricFamily(name, documentation, labels=labels)
-        for key, (counts, total) in samples:
+        for key, (counts, total) in samples.items():
             histogram.add_metric(key, counts, total)
         return histogram
     family_class = families.CounterMetricFamily if kind == "counter" else families.GaugeMetricFamily
     family = family_class(name, documentation, labels=labels)
-    for key, value in samples:
+    for key, value in samples.items():
         family.add_metric(key, value)
     return family
+
+
+def _clean(key: str | tuple[str, ...]) -> tuple[str, ...]:
+    """Return the values of labels in one line each, cut to the length of a name: names of worker
+    groups may have any length.
+    """
+    texts = (key,) if isinstance(key, str) else key
+    return tuple(one_line(shorten(text, _LABEL_MAX)) for text in texts)
 
 
 class RateLimit:

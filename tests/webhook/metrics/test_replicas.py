@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from tests.webhook.cli.test_hostile_texts import HOSTILE, NEVER
 from tests.webhook.metrics.test_metrics import samples
 from webhook.app.controller import replica_metrics
 from webhook.app.informers import watch_metrics
@@ -32,6 +33,17 @@ def test_a_group_has_a_series_for_each_state_and_one_for_since_when() -> None:
     assert only == f"{since}['llama', 'team', 'tpu']"
     assert found["ray_webhook_pods_without_identity['llama', 'team', 'tpu']"] == 2
     assert found["ray_webhook_problems['host-missing', 'llama', 'team']"] == 1
+
+
+def test_a_long_name_of_a_group_is_shortened_and_in_one_line() -> None:
+    tally = Tally("team", "llama", f"a{HOSTILE}" * 1000, {"complete": 1}, 2, 1000.0)
+    metrics = Metrics("controller")
+    before = len(metrics.exposition()[0])
+    replica_metrics(metrics, lambda: TrackedProblems((), (tally,), {}))
+    text = metrics.exposition()[0].decode()
+    assert text.count("ax ::add-mask::y") == 6
+    assert not [character for character in NEVER if character in text]
+    assert len(text) < before + 6 * 400 + 2000
 
 
 def test_a_watch_is_named_by_its_resource_and_tells_its_age() -> None:
