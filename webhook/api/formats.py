@@ -93,9 +93,18 @@ def format_pointer(path: str) -> str:
     ).removeprefix(".")
 
 
+_BRACKETED: Final = frozenset("./")
+"""Characters of keys that stand in brackets."""
+
+
 def path_of(tokens: Iterable[str | int]) -> str:
-    """Return a path in the notation of Kubernetes, such as `spec.containers[0]`."""
-    path_parts = (f"[{token}]" if isinstance(token, int) else f".{token}" for token in tokens)
+    """Return a path in the notation of Kubernetes, such as `spec.containers[0]` and
+    `metadata.labels[ray.io/group]`.
+    """
+    path_parts = (
+        f"[{token}]" if isinstance(token, int) or not _BRACKETED.isdisjoint(token) else f".{token}"
+        for token in tokens
+    )
     return "".join(path_parts).removeprefix(".")
 
 

@@ -171,9 +171,22 @@ def _without_nulls(value: object) -> object:
 
 
 def _wrong_shape(manifest: Manifest, problem: str) -> ManifestError:
-    tokens = _tokens(problem)
+    tokens = _complete(manifest.document, _tokens(problem), problem)
     message = _suggest_quotes(manifest.document, tokens, problem) or _in_words(problem)
     return problem_in(manifest, message, tokens)
+
+
+def _complete(document: object, tokens: list[str | int], problem: str) -> list[str | int]:
+    """Return the path of a value in a map of strings, whose key a message of msgspec leaves out."""
+    value: Any = document
+    try:
+        for token in tokens:
+            value = value[token]
+    except (LookupError, TypeError):
+        return tokens
+    if not _STRING_EXPECTED.match(problem) or not isinstance(value, dict):
+        return tokens
+    return [*tokens, *[key for key, item in value.items() if type(item) in _SCALARS][:1]]
 
 
 def _in_words(problem: str) -> str:

@@ -45,6 +45,8 @@ def with_group(group: str) -> str:
     (f"{POD}metadata:\nspec: {{containers: []}}\n", "given.yaml:3: Pod"),
     (f"{POD}metadata: word\n", "given.yaml:3: Pod"),
     (f"{POD}metadata:\n  labels: [a]\n", "given.yaml:4: Pod"),
+    (f"{POD}metadata:\n  labels:\n    a.io/b: x\n    a.io/c: true\n",
+     "given.yaml:6: Pod: metadata.labels[a.io/c]: true is not a string: quote"),
 ])  # fmt: skip
 def test_wrong_shapes_have_lines(document: str, said: str, run: Run, write: Write) -> None:
     error = refused(run, "preview", write(document))
