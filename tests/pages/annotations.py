@@ -15,8 +15,8 @@ HEAD = f"""# Annotations
 Set these on the RayCluster, or on the RayJob or RayService: KubeRay copies annotations to each
 RayCluster that it creates. The rule [{RULE}](rules.md#{RULE}) denies an invalid value.
 
-| annotation | effect | values | page |
-|---|---|---|---|
+| annotation | effect | values |
+|---|---|---|
 """
 
 AFTER = f"""
@@ -63,8 +63,7 @@ interfaces, as in `NCCL_IB_HCA`, differ between clusters and belong in a profile
 
 def page() -> str:
     rows = "".join(
-        f"| `{row.annotation}` | {row.means} | {row.values} | [page]({row.page}) |\n"
-        for row in OPT_INS
+        f"| [`{row.annotation}`]({row.page}) | {row.means} | {row.values} |\n" for row in OPT_INS
     )
     profiles = "".join(
         f"| `{each.name}` | {each.purpose} | {_variables(each)} |\n" for each in PROFILES

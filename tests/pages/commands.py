@@ -36,7 +36,7 @@ _ONLY: Final = {"validate": "--cluster", "explain": "pod"}
 def page() -> str:
     rows = "".join(sorted(_common().values()))
     commands = "".join(f"\n{part}" for name in COMMANDS for part in _command(name))
-    return folded(f"{_HEAD}| flag | |\n|---|---|\n{rows}{commands}")
+    return folded(f"{_HEAD}{rows}{commands}")
 
 
 @cache
@@ -60,8 +60,8 @@ def _command(name: str) -> Iterator[str]:
         yield f"Needs the extra `{EXTRAS[name]}`.\n"
     if name in _PROCESSES:
         yield (
-            "Its flags are the [settings](settings.md), and `--config` for a file with settings. "
-            "Without `--kubeconfig` it uses the service account of its pod.\n"
+            "Its flags are the [settings](settings.md) and `--config`. Without `--kubeconfig` it "
+            "uses the service account of its pod.\n"
         )
         return
     _, parser = parser_of(PROGRAM, [name])
@@ -73,7 +73,7 @@ def _described(parser: argparse.ArgumentParser, above: str = "") -> Iterator[str
     every = {row: each for each in parser._actions if _is_shown(each) for row in (_row(each),)}  # noqa: SLF001 - has no other way
     common = _common().values()
     if rows := [row for row in every if row not in common]:
-        yield "| argument | |\n|---|---|\n" + "".join(rows)
+        yield "".join(rows)
     if flags := [f"`{each.option_strings[-1]}`" for row, each in every.items() if row in common]:
         yield f"[Common flags](#common-flags): {', '.join(flags)}.\n"
     text = (parser.epilog or "").strip()
@@ -99,5 +99,4 @@ def _row(action: argparse.Action) -> str:
     if action.option_strings and action.nargs != 0:
         words += f" {given or action.dest.upper()}"
     text = (action.help or "").replace("%%", "%") % vars(action)
-    cells = (f"`{words}`", text)
-    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |\n"
+    return f"- `{words}`: {text}\n"

@@ -18,14 +18,12 @@ INTRODUCTION = """# Diagnoses
 
 <!-- Written by `make generate`; a test fails when this page is out of date. -->
 
-`ray-webhook status` compares Ray clusters with their desired state. An **error** does not work, and
-makes `status` exit with 1; a **warning** may stop working; an **info** is intended. Most diagnoses
-are shown only after a delay, because a starting cluster passes through the same states. `status`
-also prints the commands for the fix. The controller writes the [events](status.md#events) in the
-last column.
+`ray-webhook status` compares Ray clusters with their desired state, and prints the commands for a
+fix. An **error** does not work, and makes `status` exit with 1; a **warning** may stop working; an
+**info** is intended. Most are shown only after a delay, because a starting cluster passes through
+the same states. The controller writes the [events](status.md#events).
 
-The examples are about a RayCluster `llama` in the namespace `team`, with two TPU slices of four
-hosts.
+In the examples, the RayCluster `llama` in the namespace `team` has two TPU slices of four hosts.
 """
 
 
@@ -46,11 +44,6 @@ def explained(diagnosis: Diagnosis[Any]) -> tuple[str, str, str]:
 
 def _lines() -> Iterator[str]:
     yield INTRODUCTION
-    yield "| diagnosis | level | delay | problem | event |\n|---|---|---|---|---|"
-    for each in DIAGNOSES:
-        cells = (each.level, _counts(each), explained(each)[0].rstrip("."), _event(each))
-        yield f"| [{each.id}](#{each.id}) | {' | '.join(cells)} |"
-    yield ""
     examples = samples()
     for diagnosis in DIAGNOSES:
         own = [
@@ -62,8 +55,9 @@ def _lines() -> Iterator[str]:
 
 
 def _diagnosis(diagnosis: Diagnosis[Any], examples: list[Sample]) -> Iterator[str]:
-    _, why, source = explained(diagnosis)
+    what, why, source = explained(diagnosis)
     yield f"## {diagnosis.id}\n"
+    yield f"**{diagnosis.level}**{_counts(diagnosis)}{_event(diagnosis)}: {what}\n"
     yield f"{why} ([source]({source}))\n"
     if consequences := EXPLAINS.get(diagnosis.id):
         listed = ", ".join(f"[{each}](#{each})" for each in consequences)
@@ -81,8 +75,8 @@ def _event(diagnosis: Diagnosis[Any]) -> str:
     if diagnosis.event is None:
         return ""
     after = f" after {diagnosis.event.seconds:.0f} s" if diagnosis.event.seconds else ""
-    return f"`{diagnosis.event.reason}`{after}"
+    return f", event `{diagnosis.event.reason}`{after}"
 
 
 def _counts(diagnosis: Diagnosis[Any]) -> str:
-    return f"{diagnosis.seconds:.0f} s" if diagnosis.seconds else ""
+    return f" after {diagnosis.seconds:.0f} s" if diagnosis.seconds else ""

@@ -11,6 +11,7 @@ import httpx
 from prometheus_client.parser import text_string_to_metric_families
 
 from tests import ROOT
+from tests.pages.markdown import folded
 from webhook.app import controller, serve
 from webhook.config.configuration import Component, Installation, Listen, Settings, Tls
 from webhook.httpserver.server import HttpServer
@@ -29,7 +30,7 @@ Each process exposes its metrics, `process_*` and `python_gc_*` at `/metrics` of
 [Prometheus](platforms.md#prometheus) explains how to scrape them, and [Alerts](alerts.md) has a
 runbook for each alert. A gauge of cluster state, such as the number of RayClusters, is the same in
 each `serve` process: take the maximum. Of the controller, only the leader exports series of
-replicas; there are no series for single pods.
+replicas; there are no series for single pods. In parentheses: the kind, and the labels.
 """
 
 _SETTINGS: Final = Settings(
@@ -72,7 +73,7 @@ def scraped_name(row: Metric) -> str:
 
 
 def page() -> str:
-    return _HEAD + "".join(_sections())
+    return folded(_HEAD + "".join(_sections()))
 
 
 def _sections() -> Iterator[str]:
@@ -85,11 +86,10 @@ def _sections() -> Iterator[str]:
         title = "all processes" if len(names) == len(processes()) else " and ".join(names)
         sections.setdefault(title, []).append(row)
     for title, rows in sections.items():
-        yield f"\n## {title[0].upper()}{title[1:]}\n\n| metric | kind | labels | |\n"
-        yield "|---|---|---|---|\n"
+        yield f"\n## {title[0].upper()}{title[1:]}\n\n"
         for row in sorted(rows, key=scraped_name):
-            labels = ", ".join(f"`{label}`" for label in row.labels)
-            yield f"| `{scraped_name(row)}` | {row.kind} | {labels} | {row.text} |\n"
+            facts = ", ".join([row.kind, *(f"`{label}`" for label in row.labels)])
+            yield f"- `{scraped_name(row)}` ({facts}): {row.text}\n"
 
 
 async def _scraped(server: HttpServer) -> str:

@@ -89,11 +89,10 @@ INTRODUCTION = """# Rules
 
 {count} rules check RayClusters, RayJobs, RayServices and RayCronJobs, in the webhook and in
 `ray-webhook validate`: {denying} deny, and {warning} **warn**, unless the [settings](#enforcement)
-say otherwise. The page of a rule has the reason, the source, examples (run as tests, and part of a
-release as a [conformance suite](rules/examples.md)), and who else refuses such an object: KubeRay,
-which writes an event and retries; the API server, when the pods are created; Ray, which ends or
-logs an error. Where it says {no_one_else}, the object starts, and hangs or does something other
-than written. [What KubeRay checks](rules/kuberay.md) names the rule for each of its checks.
+say otherwise. The page of a rule has the reason, the source, [examples](rules/examples.md), and who
+else refuses such an object: KubeRay, which writes an event and retries; the API server, when the
+pods are created; Ray, which ends or logs an error; or {no_one_else}: such an object hangs or does
+something other than written. See also [What KubeRay checks](rules/kuberay.md).
 """
 
 NOTES = """## Enforcement
@@ -177,9 +176,14 @@ def pages() -> dict[Path, str]:
     every[FOLDER / "kuberay.md"] = "\n".join(_parity())
     minimal = _yaml(base("RayCluster"))
     every[FOLDER / "examples.md"] = f"{EXAMPLES.format(written=_WRITTEN)}\n{minimal}"
-    return {path: folded(text.rstrip("\n") + "\n") for path, text in every.items()}
+    return {
+        path: folded(text.rstrip("\n") + "\n").replace(_ANCHOR, "<a id")
+        for path, text in every.items()
+    }
 
 
+_ANCHOR = "<a\N{NO-BREAK SPACE}id"
+"""What no line ends within."""
 _BACK = "[All rules](../rules.md), and how they are applied; [what examples omit](examples.md)."
 
 # What docstrings call this file, for short.
@@ -202,11 +206,11 @@ def _index() -> Iterator[str]:
         no_one_else=NO_ONE_ELSE,
     )
     for family in FAMILIES:
-        yield f"## {family.title}\n\n| rule | catches |\n|---|---|"
+        yield f"## {family.title}\n"
         for rule in family.rules:
-            link = f'<a id="{rule.id}"></a>[{rule.id}](rules/{family.name}.md#{rule.id})'
+            link = f'{_ANCHOR}="{rule.id}"></a>[{rule.id}](rules/{family.name}.md#{rule.id})'
             level = ", **warn**" if rule.level == "warn" else ""
-            yield f"| {link}{level} | {explained(rule)[0]}{_only(rule)} |"
+            yield f"- {link}{level}: {explained(rule)[0]}{_only(rule)}"
         yield ""
     gates = ", ".join(f"`{name}` {'on' if on else 'off'}" for name, on in GATES.items())
     yield NOTES.format(gates=gates)

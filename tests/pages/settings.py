@@ -45,29 +45,24 @@ def page() -> str:
         if before != section:
             section = before
             described = schema()["properties"][section] if section else schema()
-            parts.append(
-                f"\n## {section or 'Without a section'}\n\n{described['description']}\n\n"
-                "| setting | values | default | processes | |\n|---|---|---|---|---|\n"
-            )
-        cells = (
-            f"`{name}`",
+            parts.append(f"\n## {section or 'Without a section'}\n\n{described['description']}\n\n")
+        facts = (
             _values(describe_allowed_values(node)),
             _default(node.get("default")),
             ", ".join(process for process, names in settings_by_process.items() if name in names),
-            node["description"],
         )
-        parts.append(f"| {' | '.join(cells)} |\n")
+        parts.append(f"- `{name}` ({'; '.join(filter(None, facts))}): {node['description']}\n")
     return folded("".join(parts))
 
 
 def _values(allowed: str) -> str:
     """Return allowed values without the forms of lists and maps, which the page gives once."""
-    return allowed.partition(":")[0] if allowed.startswith("a ") else allowed.replace("|", "\\|")
+    return allowed.partition(":")[0] if allowed.startswith("a ") else allowed
 
 
 def _default(default: object) -> str:
     if default in (None, "", [], {}):
         return ""
     if isinstance(default, list):
-        return f"`{','.join(default)}`"
-    return f"`{str(default).lower() if isinstance(default, bool) else default}`"
+        return f"default `{','.join(default)}`"
+    return f"default `{str(default).lower() if isinstance(default, bool) else default}`"

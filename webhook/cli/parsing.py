@@ -118,7 +118,7 @@ def add_paths(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="PATH",
-        help="the same; may be repeated",
+        help="a file or folder; may be repeated",
     )
 
 

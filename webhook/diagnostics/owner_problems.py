@@ -48,8 +48,8 @@ https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/apis/ray/v1/rayj
 def job_failed(cluster: AssignedCluster) -> Iterator[Symptom]:
     """A RayCluster whose RayJob has failed.
 
-    Its pods may be ready and idle until the RayJob is deleted or its time to live is over. The
-    message is that of the RayJob, whose end is the end of the driver or of the submission.
+    Its pods may be ready and idle. The problem lasts until the RayJob is deleted, by hand or by the
+    policy `DeleteSelf` of its `deletionStrategy`.
 
     https://docs.ray.io/en/master/cluster/kubernetes/getting-started/rayjob-quick-start.html
     """

@@ -223,8 +223,8 @@ def node_lost(pod_set: PodSet) -> Iterator[Symptom]:
     kubelet does not report any more, as after a crash or a network failure, or reports that it
     cannot run pods. The state of these pods is unknown, and the other hosts wait for them. After
     five minutes the pods are deleted, and remain Terminating until the node is back or deleted. A
-    node that becomes ready and unready again within a minute is lost too: the controller, the
-    dashboard and `status --watch` know that, and a single `status` does not.
+    node that becomes ready and unready again within a minute is lost too, but not for a single
+    `status`.
 
     https://kubernetes.io/docs/concepts/architecture/nodes/#node-status
     """
@@ -295,9 +295,8 @@ def container_not_running(pod_set: PodSet) -> Iterator[Symptom]:
     The image cannot be pulled, a Secret does not exist, a volume cannot be attached or mounted, the
     container ends repeatedly, or it has ended and the pod's `restartPolicy` does not restart it.
     Containers other than Ray's may end with exit code 0, and the one that submits a RayJob with
-    any. A container ends repeatedly, even while it runs, until it has run for longer than the last
-    time, and at least a minute. For such a container the delay begins with the scheduling of its
-    pod, which may have been ready in between; the beginning is not shown.
+    any. A container ends repeatedly until it has run for longer than the last time, and at least a
+    minute; the delay then begins with the scheduling of its pod.
 
     https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/#container-states
     """
@@ -363,8 +362,7 @@ def pod_not_ready(pod_set: PodSet) -> Iterator[Symptom]:
     with a ready head. Workers whose `wait-gcs-ready` waits for a head that is not ready are not
     shown, because the head is. Workers of a RayService whose readiness probe fails, as it does
     without Serve replicas, and pods whose containers beside Ray are done, count as ready. A pod
-    that becomes ready and unready again within a minute is not ready: a single `status` sees that
-    in the events of its readiness probe, for an hour, and what watches in the changes of the pod.
+    that becomes ready and unready again within a minute is not ready.
 
     https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/#pod-conditions
     """

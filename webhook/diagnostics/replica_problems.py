@@ -453,11 +453,10 @@ def host_restarted(expected: Expected) -> Iterator[Symptom]:
     have not.
 
     Ray's container ended on these hosts and kubelet started it again, so every pod is ready. The
-    processes of the other hosts still wait for the ranks that ended: collective operations of JAX
-    and NCCL do not finish, often without an error in the logs. A replica whose hosts have all
-    restarted equally often starts together. Restarts before the creation of the newest pod of the
-    replica do not count. The controller repairs such a replica if it has the annotation
-    `admission.ray.io/restart`.
+    other hosts still wait for the ranks that ended, often without an error in the logs. A replica
+    whose hosts have all restarted equally often starts together. Restarts before the creation of
+    the newest pod of the replica do not count. The controller repairs such a replica if it has the
+    annotation `admission.ray.io/restart`.
 
     https://docs.jax.dev/en/latest/multi_process.html
     """
