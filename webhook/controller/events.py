@@ -7,9 +7,10 @@ See docs/contributing/decisions/0024-events-from-the-controller.md.
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from hashlib import sha256
 from math import inf
+from operator import itemgetter
 from time import time
 from typing import Any, Final
 from urllib.parse import quote
@@ -31,6 +32,8 @@ from webhook.objects.object_cache import ObjectCache
 
 _AT_ONCE: Final = 100
 """Maximum writes per report; the rest is written with the next reports."""
+_WAITING_MAX: Final = 1000
+"""Maximum requests of a namespace that wait for later reports."""
 _AGAIN: Final = 300.0
 """Minimum seconds between two writes of one series, if its condition has ended in between."""
 _STILL: Final = 1800.0
@@ -92,9 +95,8 @@ class EventRecorder:
         self._series = {
             key: series for key, series in self._series.items() if now - series.at < _KEPT_SECONDS
         }
-        self._waiting |= {
-            key: event_request for key, event_request in current.items() if self._due(key, now)
-        }
+        due = {key: event_request for key, event_request in current.items() if self._due(key, now)}
+        self._waiting = _take_turns(self._waiting | due)
         for key, event_request in [*self._waiting.items()][:_AT_ONCE]:
             try:
                 self._series[key] = _Written(await self._write(event_request, now), now)
@@ -177,6 +179,21 @@ class EventRecorder:
             self._problem = kind
         message = "events: one of RayCluster %s/%s cannot be written: %s (%s)"
         log_failure(error, message, event_request.namespace, event_request.cluster)
+
+
+def _take_turns(
+    waiting: Mapping[tracker.SeriesKey, EventRequest],
+) -> dict[tracker.SeriesKey, EventRequest]:
+    """Return the requests in turns between namespaces, and at most _WAITING_MAX of each: those of
+    problems that last are due again with the next report.
+    """
+    turns: Counter[str] = Counter()
+    numbered = []
+    for key, event_request in waiting.items():
+        turns[event_request.namespace] += 1
+        numbered.append((turns[event_request.namespace], key))
+    numbered.sort(key=itemgetter(0))
+    return {key: waiting[key] for turn, key in numbered if turn <= _WAITING_MAX}
 
 
 def _collection(event_request: EventRequest) -> str:

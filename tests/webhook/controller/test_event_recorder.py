@@ -135,12 +135,15 @@ async def test_an_event_that_may_not_be_written_does_not_keep_the_others(api: Fa
 
 async def test_a_flood_is_spread_over_looks(api: FakeApi) -> None:
     notices = [a_notice(replica=f"tpu-{number}") for number in range(150)]
+    other = structs.replace(a_notice(), namespace="other", cluster="other")
+    notices.append(structs.replace(other, key=other.key._replace(uid="other")))
     async with recording(api) as recorder:
         await recorder.record(notices, NOW)
         assert len(events(api)) == 100
+        assert "other" in {event["metadata"]["namespace"] for event in events(api)}
         await recorder.record(notices, NOW + 10)
-    assert len(events(api)) == 150
-    assert api.count("create", EVENTS) == 150
+    assert len(events(api)) == 151
+    assert api.count("create", EVENTS) == 151
 
 
 class Stumbling(Api):
