@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable
 from math import inf
 from typing import Final
+from weakref import WeakValueDictionary
 
 from msgspec import Struct
 
@@ -51,7 +52,8 @@ class _Item(Struct):
 
 
 class WorkQueue:
-    """Calls `reconcile` for the keys that are due, concurrently up to `workers`, while `ready`.
+    """Calls `reconcile` for the keys that are due, concurrently up to `workers`, at most half of
+    them for one namespace, while `ready`.
 
     `reconcile` returns whether it has to be repeated, because an object is missing and no watch
     reports it. A repetition, and a retry after a failure, have delays that double up to a limit.
@@ -74,6 +76,8 @@ class WorkQueue:
         self._timing = timing
         self._time_source = time_source or Clock()
         self._slots = asyncio.Semaphore(workers)
+        self._share = max(workers // 2, 1)
+        self._shares: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
         self._items: dict[Key, _Item] = {}
         self._runs = False
         self._outage = ""
@@ -112,7 +116,8 @@ class WorkQueue:
             self._runs = False
 
     async def _work(self, key: Key, item: _Item) -> None:
-        async with self._slots:
+        share = self._shares.setdefault(key[0], asyncio.Semaphore(self._share))
+        async with share, self._slots:
             # Before the reconciliation, so that a change during it makes the key due again.
             item.due, item.changed = inf, False
             try:

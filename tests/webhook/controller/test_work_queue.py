@@ -89,12 +89,27 @@ async def test_no_more_keys_are_reconciled_at_once_than_there_are_workers() -> N
     async with working(workers=2) as (time, work, queue):
         work.gate = asyncio.Event()
         for number in range(5):
-            queue.add(("team", str(number)))
+            queue.add((f"team-{number}", "ray"))
         await time.pass_by(5)
         assert len(work.calls) == 1 + 2
         work.gate.set()
         await time.pass_by(5)
         assert len(work.calls) == 1 + 5
+
+
+@pytest.mark.parametrize("workers", [1, 2, 8])
+async def test_the_keys_of_a_namespace_leave_a_turn_to_others(workers: int) -> None:
+    async with working(workers) as (time, work, queue):
+        work.gate = asyncio.Event()
+        for number in range(20):
+            queue.add(("many", str(number)))
+        queue.add(RAY)
+        await time.pass_by(5)
+        assert (workers == 1) != bool(work.times)
+        work.gate.set()
+        await time.pass_by(5)
+        assert RAY in [key for _, key in work.calls[: 2 + max(workers // 2, 1)]]
+        assert len(work.calls) == 1 + 20 + 1
 
 
 async def test_after_a_failure_nothing_is_tried_for_a_time_that_grows_up_to_a_limit() -> None:
