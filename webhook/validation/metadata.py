@@ -123,6 +123,38 @@ def webhook_name_unknown(ray_object: RayObject) -> Iterator[Fault]:
             yield Fault(field.key(key), message, NOT_SUPPORTED)
 
 
+def kuberay_name_unknown(ray_object: RayObject) -> Iterator[Fault]:
+    """A label or annotation that is nearly one of KubeRay's, or a label of KubeRay among the
+    annotations and the reverse.
+
+    KubeRay ignores it: with `ray.io/ft-enable`, for example, the GCS is not fault tolerant.
+
+    https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/utils/constant.go
+    """
+    both = (("annotations", _KUBERAY_ANNOTATIONS), ("labels", _KUBERAY_LABELS))
+    for (name, own), (other, others) in (both, both[::-1]):
+        field = ray_object.meta / name
+        for key in field.map:
+            if not key.startswith(_KUBERAY_PREFIX) or key in own:
+                continue
+            if key in others:
+                yield Fault(field.key(key), f"no effect among the {name}: move it to {other}")
+            elif near := get_close_matches(key[:_KEY_MAX], own, 1, _MISSPELT):
+                message = f"KubeRay does not read it: did you mean {near[0]}?"
+                yield Fault(field.key(key), message, NOT_SUPPORTED)
+
+
+_KUBERAY_PREFIX: Final = f"{names.RAY_GROUP}/"
+_KUBERAY_ANNOTATIONS: Final = (
+    names.ANNOTATION_FT_ENABLED, names.ANNOTATION_EXTERNAL_STORAGE, names.ANNOTATION_IPPR,
+    names.ANNOTATION_INITIALIZING_TIMEOUT, names.ENABLE_SERVE_SERVICE, names.OVERWRITE_COMMAND,
+    "ray.io/disable-provisioned-head-restart", "ray.io/gcs-ft-deletion-timeout",
+)  # fmt: skip
+_KUBERAY_LABELS: Final = (names.LABEL_GANG, "ray.io/priority-class-name")
+_MISSPELT: Final = 0.88
+"""How much a misspelt name has in common with the right one."""
+
+
 def ignore_label_not_true(ray_object: RayObject) -> Iterator[Fault]:
     """A label `admission.ray.io/ignore` with another value than `true`.
 

@@ -116,6 +116,7 @@ OBJECT_RULES: Final = (
     deny(feature_gates.feature_gate_off, _CLUSTER, _BACKEND, _DELETION),
     deny(metadata.initializing_timeout_invalid, "validateInitializingTimeout", since=(1, 5)),
     warn(metadata.webhook_name_unknown),
+    warn(metadata.kuberay_name_unknown),
     deny(shard_groups.shard_index_beyond_count),
     deny(shard_groups.shard_index_copied),
     deny(metadata.annotation_value_invalid),
