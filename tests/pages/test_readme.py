@@ -60,8 +60,8 @@ def test_every_command_of_a_block_is_a_kind_that_is_tested() -> None:
     *(ROOT / "certs").rglob("*.md"),
 ])  # fmt: skip
 def test_prose_has_lines_of_100_columns_but_for_a_word_that_is_longer(page: Path) -> None:
-    lines = prose(page.read_text())
-    assert [line for _, line in lines if len(line) > COLUMNS and " " in line.strip()] == []
+    lines = [line for _, line in prose(page.read_text()) if len(line) > COLUMNS]
+    assert [line for line in lines if " " in re.sub("^ *(- )?(<a id)?", "", line)] == []
 
 
 def test_a_page_is_folded_from_its_first_line_that_is_too_long() -> None:
