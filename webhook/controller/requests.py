@@ -18,15 +18,15 @@ REFUSED: Final = frozenset({"forbidden", "invalid", "status"})
 OWN: Final = OVERTAKEN | REFUSED | {UNEXPECTED}
 """Failures of one RayCluster, unrelated to others; all other ones are those of the API server."""
 _log: Final = logging.getLogger("webhook.controller")
-_LIST_SECONDS: Final = 30.0
-"""Deadline of a whole list."""
+LIST_SECONDS: Final = 30.0
+"""Deadline of a whole list, or of a page of one that is handled page by page."""
 
 
 async def list_all(api: Api, path: str, selection: Query, codec: Codec[T]) -> list[T]:
     """Return all objects of a list. Raises ApiError."""
     return (
         await read_list(
-            api, Resource("", "", path=path, codec=codec, query=selection), _LIST_SECONDS
+            api, Resource("", "", path=path, codec=codec, query=selection), LIST_SECONDS
         )
     )[0]
 

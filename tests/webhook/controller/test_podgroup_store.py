@@ -5,7 +5,7 @@ import asyncio
 import msgspec
 import pytest
 
-from tests.harness.fake_api import PODS, RAYCLUSTERS, FakeApi
+from tests.harness.fake_api import PODS, RAYCLUSTERS, FakeApi, Object
 from tests.harness.following import client_of, eventually, plain
 from tests.harness.objects import a_pod
 from tests.harness.publishing import a_cluster, counts, publishing
@@ -16,6 +16,7 @@ from webhook.controller.podgroups.podgroup_store import PodGroupStore
 from webhook.groups.annotations import REPLICA, WORKER_GROUP
 from webhook.groups.group_config import read_cluster_config
 from webhook.groups.identity import HostIdentity
+from webhook.kubeclient import wire
 
 
 def test_objects_are_found_once_by_any_query_and_on_all_their_pages() -> None:
@@ -73,3 +74,33 @@ def test_a_dropped_constraint_is_warned_once(caplog: pytest.LogCaptureFixture, a
 def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
     """Return the warnings of a dropped topology constraint."""
     return [each for each in caplog.messages if "dropped its topology constraint" in each]
+
+
+def test_managed_objects_of_any_number_and_size_do_not_end_the_list(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(wire, "LIST_BYTES_MAX", 100_000)
+
+    async def story() -> None:
+        async with FakeApi(served={"v1beta1"}).serving() as api:
+            for number in range(20):
+                meta: Object = {
+                    "name": f"large-{number}",
+                    "namespace": "other",
+                    "uid": f"u{number}",
+                }
+                meta["labels"] = {names.LABEL_MANAGED_BY: names.MANAGER, names.LABEL_CLUSTER: "x"}
+                meta["annotations"] = {"a": "a" * 10_000}
+                api.put(PODGROUPS, {"metadata": meta, "spec": {}})
+            wrong = {
+                "metadata": {**meta, "name": "wrong", "uid": "w"},
+                "spec": {"priorityClassName": 1},
+            }
+            api.put(PODGROUPS, wrong)
+            async with client_of(plain(api)) as connection:
+                everything = await PodGroupStore(connection, "v1beta1").all("")
+            assert {place: len(actual.all) for place, actual in everything.items()} == {
+                ("other", "x"): 20
+            }
+
+    asyncio.run(story())

@@ -23,6 +23,7 @@ class Identity(Struct, frozen=True, gc=False):
     labelled: bool = True
     """Whether the object has the labels of managed objects."""
     labels: dict[str, str] = {}
+    """All labels of an object that lacks these."""
 
     @property
     def terminating(self) -> bool:

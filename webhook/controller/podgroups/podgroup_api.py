@@ -194,12 +194,13 @@ def _count(policy: _SchedulingPolicy) -> int:
 
 def _identity(meta: ObjectMeta) -> Identity:
     object_labels, controller = meta.labels or {}, meta.controller or OwnerReference()
+    labelled = labels(controller.name).items() <= object_labels.items()
     return Identity(
         meta.name or "",
         meta.uid or "",
         version=meta.resource_version,
         controller=controller.uid,
         deleting=meta.deletion_timestamp is not None,
-        labelled=labels(controller.name).items() <= object_labels.items(),
-        labels=object_labels,
+        labelled=labelled,
+        labels={} if labelled else object_labels,
     )

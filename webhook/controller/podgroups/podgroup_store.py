@@ -3,6 +3,7 @@
 import logging
 from collections import defaultdict
 from collections.abc import Iterable
+from contextlib import aclosing
 from typing import Final
 from urllib.parse import quote
 
@@ -29,12 +30,12 @@ from webhook.controller.podgroups.podgroup_api import (
     resource_of,
     workload_spec,
 )
-from webhook.controller.requests import list_all
+from webhook.controller.requests import LIST_SECONDS, list_all
 from webhook.controller.work_queue import Key
 from webhook.groups.group_config import RayClusterConfig
 from webhook.groups.pod_groups import Workload
 from webhook.kubeclient.client import Api, decode_response
-from webhook.kubeclient.wire import Codec, path_of
+from webhook.kubeclient.wire import Codec, Resource, pages, path_of
 
 Named = tuple[str, str]
 """Resource and name of an object."""
@@ -62,14 +63,23 @@ class PodGroupStore:
         self._warned = False
 
     async def all(self, namespace: str) -> dict[Key, Actual]:
-        """Return the managed objects by RayCluster, in all namespaces if `namespace` is empty."""
-        selector = ("labelSelector", f"{names.LABEL_MANAGED_BY}={names.MANAGER}")
+        """Return the managed objects by RayCluster, in all namespaces if `namespace` is empty.
+
+        Anyone can label any number of large objects as managed. Portions are therefore not
+        collected, and an object that cannot be decoded is left out.
+        """
+        selection = [("labelSelector", f"{names.LABEL_MANAGED_BY}={names.MANAGER}")]
         seen_by_cluster: defaultdict[Key, list[Seen]] = defaultdict(list)
         for resource in self.resources:
-            for read_object in await self._list(resource, namespace, selector):
-                meta = read_object.metadata
-                place = meta.namespace or "", (meta.labels or {}).get(names.LABEL_CLUSTER, "")
-                seen_by_cluster[place].append(read_object.seen(resource))
+            path = self.path(resource, namespace)
+            listed = Resource(resource, namespace, path=path, codec=_OBJECTS, query=selection)
+            async with aclosing(pages(self._api, listed, LIST_SECONDS)) as portions:
+                async for _, read_objects in portions:
+                    for read_object in read_objects:
+                        meta = read_object.metadata
+                        cluster = (meta.labels or {}).get(names.LABEL_CLUSTER, "")
+                        seen = read_object.seen(resource)
+                        seen_by_cluster[meta.namespace or "", cluster].append(seen)
         return {place: _actual(seen_objects) for place, seen_objects in seen_by_cluster.items()}
 
     async def of(self, cluster_config: RayClusterConfig, others: Iterable[Named] = ()) -> Actual:
