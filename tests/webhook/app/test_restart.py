@@ -175,11 +175,10 @@ def test_idle_connections_are_kept_longer_than_kube_apiserver_keeps_them() -> No
     assert PortLimits().idle_seconds > 90
 
 
-def test_readyz_verbose_says_when_the_certificate_expires(tmp_path: Path) -> None:
-    with draining(tmp_path, 0) as server:
-        lines = httpx.get(f"{server.admin}/readyz?verbose", timeout=60).text.splitlines()
-        assert lines[0].startswith("[+] certificate: expires 20")
-        metrics = httpx.get(f"{server.admin}/metrics", timeout=60).text
-        assert "ray_webhook_certificate_expiry_timestamp_seconds 1." in metrics
-        assert "ray_webhook_certificate_rejected 0.0" in metrics
-        assert 'ray_webhook_build_info{process="serve",version="' in metrics
+def test_readyz_verbose_says_when_the_certificate_expires(server: Running) -> None:
+    lines = httpx.get(f"{server.admin}/readyz?verbose", timeout=60).text.splitlines()
+    assert lines[0].startswith("[+] certificate: expires 20")
+    metrics = httpx.get(f"{server.admin}/metrics", timeout=60).text
+    assert "ray_webhook_certificate_expiry_timestamp_seconds 1." in metrics
+    assert "ray_webhook_certificate_rejected 0.0" in metrics
+    assert 'ray_webhook_build_info{process="serve",version="' in metrics

@@ -58,14 +58,10 @@ def test_a_raycluster_is_explained_pod_by_pod_in_the_order_of_kuberay(run: Run) 
     assert "+ containers[0] TPU_WORKER_ID=1" in out
     assert "+ initContainers[0] TPU_WORKER_ID=1" in out
     assert "+ spec.hostname=tpu-group-0-1" in out
+    lines = [line for line in out.splitlines() if line.startswith("  ")]
+    assert not [line for line in lines if not re.search(r"# \S", line)]
     assert f"+ label {names.LABEL_HOST_INDEX}=1" in out
     assert run("preview", V4).out == out, "with or without a flag for the file"
-
-
-def test_every_line_of_an_explanation_has_a_reason(run: Run) -> None:
-    lines = [line for line in run("preview", V4).out.splitlines() if line.startswith("  ")]
-    assert lines
-    assert not [line for line in lines if not re.search(r"# \S", line)]
 
 
 def test_a_placeholder_is_marked_as_replaced_and_a_warning_is_shown(run: Run, write: Write) -> None:

@@ -1,15 +1,14 @@
 """`ray-webhook serve` reports a certificate or a port that it cannot use."""
 
+import gc
 import socket
-import subprocess
-import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from tests.harness.running import Run
 
-PROGRAM = [sys.executable, "-m", "webhook.cli.main"]
 PORTS = {"--host": "127.0.0.1", "--port": "0", "--admin-port": "0"}
 
 
@@ -21,32 +20,38 @@ def tls(run: Run, tmp_path: Path) -> Path:
     return tmp_path
 
 
-def refused(folder: Path, **flags: str) -> str:
+@pytest.fixture
+def refused(run: Run) -> Callable[..., str]:
     """Return the error of a service that cannot start."""
-    ports = PORTS | {f"--{name.replace('_', '-')}": value for name, value in flags.items()}
-    words = [word for pair in ports.items() for word in pair]
-    command = [*PROGRAM, "serve", "--standalone", "--tls.cert-dir", str(folder), *words]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.startswith("ray-webhook serve: ")
-    assert "Traceback" not in done.stderr
-    return done.stderr
+
+    def call(folder: Path, **flags: str) -> str:
+        ports = PORTS | {f"--{name.replace('_', '-')}": value for name, value in flags.items()}
+        words = [word for pair in ports.items() for word in pair]
+        done = run("serve", "--standalone", "--tls.cert-dir", folder, *words)
+        assert (done.status, done.out) == (2, "")
+        assert done.err.startswith("ray-webhook serve: ")
+        assert "Traceback" not in done.err
+        return done.err
+
+    return call
 
 
-def test_an_unusable_certificate_is_named(tls: Path) -> None:
+def test_an_unusable_certificate_is_named(refused: Callable[..., str], tls: Path) -> None:
     assert f"{tls / 'none' / 'tls.crt'}: No such file" in refused(tls / "none")
     (tls / "other" / "tls.key").replace(tls / "tls.key")
     assert "tls.key" in refused(tls), "that of another certificate"
 
 
+@pytest.mark.filterwarnings("ignore::ResourceWarning")  # the process ends too
 @pytest.mark.parametrize("flag", ["port", "admin_port"])
-def test_a_port_in_use_is_named(flag: str, tls: Path) -> None:
+def test_a_port_in_use_is_named(flag: str, refused: Callable[..., str], tls: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         taken = str(listener.getsockname()[1])
         error = refused(tls, **{flag: taken})
+    gc.collect()
     assert taken in error
     assert "Address already in use" in error
 
 
-def test_an_address_of_another_machine_is_named(tls: Path) -> None:
+def test_an_address_of_another_machine_is_named(refused: Callable[..., str], tls: Path) -> None:
     assert "192.0.2.1" in refused(tls, host="192.0.2.1")

@@ -1,7 +1,5 @@
 """Rendering: text of tenants is always escaped, and states are also given in words."""
 
-from itertools import product
-
 import pytest
 
 from tests.harness.html_browser import Element, parsed
@@ -61,11 +59,6 @@ def test_what_a_tenant_wrote_is_no_element_and_no_attribute(text: str) -> None:
             href = element.attributes.get("href", "/")
             assert href.startswith("/")
             assert not href.startswith("//")
-
-
-def test_ids_are_made_of_digits_and_letters_alone() -> None:
-    for text, piece in product(HOSTILE, range(2)):
-        for element in drawn(text)[piece]:
             identity = element.attributes.get("id", "x")
             assert identity.replace("-", "").isalnum()
             assert identity.isascii()

@@ -182,16 +182,13 @@ def test_a_name_of_one_kind_needs_no_kind(kind: str, name: str, run: Run) -> Non
     assert run("explain", name).status == 0
 
 
-def test_a_rule_has_its_example_and_how_to_turn_it_off(run: Run) -> None:
+def test_rules_and_diagnoses_have_an_example_and_rules_can_be_turned_off(run: Run) -> None:
+    assert "\n- Example: replica " in run("explain", "host-missing").out
     out = run("explain", "tpu-topology-mismatch").out
     assert "Fails, at `spec.workerGroupSpecs[0].numOfHosts`:\n\nspec:\n" in out
     assert "\nPasses:\n\nspec:\n" in out
     assert "  validation: {levels: {tpu-topology-mismatch: off}}\n" in out
     assert "validate --rule tpu-topology-mismatch=off\n" in out
-
-
-def test_a_diagnosis_has_its_example(run: Run) -> None:
-    assert "\n- Example: replica " in run("explain", "host-missing").out
 
 
 def test_every_variable_can_be_explained(run: Run) -> None:

@@ -11,11 +11,6 @@ def test_of_groups_with_one_name_the_first_counts() -> None:
     assert cluster.groups["g"].num_of_hosts == 4
 
 
-def test_a_cluster_without_annotations_has_opted_into_nothing() -> None:
-    cluster = cluster_config(a_cluster("c").group("g"))
-    assert (cluster.ignored, cluster.topology_key, cluster.profiles) == (False, "", ())
-
-
 def test_only_the_word_true_makes_a_cluster_ignored() -> None:
     assert cluster_config(a_cluster("c").labelled(names.LABEL_IGNORE, "true")).ignored
     assert not cluster_config(a_cluster("c").labelled(names.LABEL_IGNORE, "True")).ignored

@@ -95,11 +95,6 @@ def test_only_the_first_container_drains() -> None:
     assert hook(decided, 1) is None
 
 
-def test_heads_are_left_as_they_are() -> None:
-    head = a_pod().of("c").head().spec(terminationGracePeriodSeconds=30)
-    assert decide(head, draining()).patch == []
-
-
 @pytest.mark.parametrize(("setting", "text", "expected"), [
     (0, None, None), (60, None, "60"), (60, "120", "120"), (60, "0", None), (0, "0", None),
 ])  # fmt: skip

@@ -66,10 +66,6 @@ def test_a_group_of_single_hosts_has_the_index_alone() -> None:
     assert override(decide(a_worker(), cluster).pod) == {names.LABEL_REPLICA_INDEX: "0"}
 
 
-def test_a_head_has_no_replica() -> None:
-    assert decide(a_pod().of("c").head(), labelled()).patch == []
-
-
 def test_where_kuberay_delivers_labels_of_nodes_the_webhook_adds_none() -> None:
     cluster = labelled().opting(node_labels="zone=z")
     decided = decide(a_worker().env(names.KUBERAY_NODE_LABELS, "{}"), cluster, ZONES)

@@ -10,7 +10,8 @@ RENDEZVOUS = {
     names.NNODES: "2", names.NODE_RANK: "1", names.MASTER_ADDR: "g-1-0.c-headless.team.svc",
     names.MASTER_PORT: "29500"}  # fmt: skip
 """The variables of host 1 of replica 1."""
-NEVER = {"RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "CUDA_VISIBLE_DEVICES"}
+
+
 TORCHRUN = a_cluster("c").group("g", hosts=2).opting(profiles="torchrun")
 
 
@@ -53,11 +54,6 @@ def test_a_host_knows_its_rank_and_its_master() -> None:
 ])  # fmt: skip
 def test_any_gpu_of_several_hosts_counts_and_nothing_else(pod: PodBuilder, meets: bool) -> None:
     assert given(pod).keys() & RENDEZVOUS.keys() == (RENDEZVOUS.keys() if meets else set())
-
-
-@pytest.mark.parametrize("profiles", ["", "torchrun", "vllm", "mnnvl", "torchrun,vllm,mnnvl"])
-def test_the_variables_of_a_process_are_never_set(profiles: str) -> None:
-    assert not profiled(profiles).keys() & NEVER
 
 
 @pytest.mark.parametrize(("profile", "expected"), [

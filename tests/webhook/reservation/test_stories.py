@@ -5,8 +5,6 @@ from collections.abc import Callable, Iterator
 from typing import Final
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from tests.webhook.reservation import test_leases, test_reservations
 from tests.webhook.reservation.mutants import CAUGHT_BY, MUTANTS, SEEDS, catch, mutated
@@ -59,12 +57,6 @@ def test_no_story_of_the_fixed_share_ends_with_two_pods_of_one_identity(seed: in
 @pytest.mark.parametrize("seed", range(SHARE // 2))
 def test_no_replica_is_opened_while_another_stays_incomplete(seed: int) -> None:
     assert scaling(seed) == ""
-
-
-@settings(max_examples=12)
-@given(seed=st.integers(0, 1 << 32))
-def test_no_story_ends_with_two_pods_of_one_identity(seed: int) -> None:
-    assert story(seed) == ""
 
 
 @pytest.mark.parametrize("name", CAUGHT_BY)
