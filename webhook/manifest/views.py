@@ -13,7 +13,7 @@ from webhook.api.names import RAY_KINDS
 from webhook.api.objects import Container, EnvVar, ObjectMeta, Pod, PodSpec, RayCluster, Strings
 from webhook.groups.naming import generate_name
 from webhook.manifest.reader import Manifest
-from webhook.manifest.yaml_values import ManifestError
+from webhook.manifest.yaml_values import ManifestError, as_stored
 
 T = TypeVar("T")
 
@@ -164,10 +164,10 @@ def _decode(manifest: Manifest, encoded: bytes, kind: type[T]) -> T:
 
 
 def _without_nulls(value: object) -> object:
-    """Return a value without the nulls in its maps, which the API server treats as unset."""
+    """Return a value as the API server reads it, without the nulls in its maps."""
     if isinstance(value, dict):
         return {key: _without_nulls(item) for key, item in value.items() if item is not None}
-    return [_without_nulls(item) for item in value] if isinstance(value, list) else value
+    return [_without_nulls(item) for item in value] if isinstance(value, list) else as_stored(value)
 
 
 def _wrong_shape(manifest: Manifest, problem: str) -> ManifestError:

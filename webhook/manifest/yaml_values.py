@@ -104,6 +104,8 @@ PLAIN: Final = "!plain"
 _TAGS: Final = (PLAIN, *(f"{_CORE}{name}" for name in _KNOWN[:4]))
 _NULL: Final = frozenset(("", "~", "null", "Null", "NULL"))
 _LONGEST_NUMBER: Final = 64
+_SHORTEST_EXPONENT: Final = 1e21
+"""The first number that JSON of Go has with an exponent."""
 _INTEGER: Final = re.compile(
     r"[-+]?(?:0b[01_]+|0o?[0-7_]+|0x[0-9a-fA-F_]+|[1-9][0-9_]*|0)", re.ASCII
 )
@@ -130,6 +132,14 @@ def scalar(tag: str, text: str) -> str | float | bool | None:
         return _integer(text)
     value = float(text) if len(text) <= _LONGEST_NUMBER and _FLOAT.fullmatch(text) else inf
     return text if value in (inf, -inf) else value  # Go reads 1e400 as a string, too
+
+
+def as_stored(value: Any) -> Any:  # noqa: ANN401 - JSON
+    """Return a scalar as the API server stores it: Go writes a float without a fraction, such as
+    2.0 and 1e+06, as an integer.
+    """
+    whole = type(value) is float and value.is_integer() and abs(value) < _SHORTEST_EXPONENT
+    return int(value) if whole else value
 
 
 def _integer(text: str) -> int | str:

@@ -23,7 +23,7 @@ from webhook.api.formats import (
 )
 from webhook.api.release import format_release
 from webhook.api.review import DUPLICATE, NOT_SUPPORTED, REQUIRED, TYPE_INVALID
-from webhook.manifest.yaml_values import PLAIN, scalar
+from webhook.manifest.yaml_values import PLAIN, as_stored, scalar
 from webhook.validation.crd import Part, Schema, releases, schema_of, walk_schema
 from webhook.validation.field import Field, at
 from webhook.validation.finding import Fault
@@ -286,7 +286,9 @@ def key_duplicate(ray_object: RayObject) -> Iterator[Fault]:
 
 
 def prune_object(kind: str, value: Any, release: tuple[int, int] | None) -> Any:  # noqa: ANN401 - JSON
-    """Return an object as the API server stores it: without status, unknown fields and nulls."""
+    """Return an object as the API server stores it: without status, unknown fields and nulls, and
+    with integers in place of floats without a fraction.
+    """
     schema = schema_of(release)
     version = str(at(value, "apiVersion")).partition("/")[2]
     root = schema.roots.get(f"{version}/{kind}")
@@ -410,7 +412,7 @@ def _prune_value(value: Any, schema: Schema, name: str | int) -> Any:  # noqa: A
     if type(value) is list and part.list is not None:
         return [_prune_value(item, schema, part.list) for item in value]
     if type(value) is not dict or (part.fields is None and part.map is None):
-        return value
+        return as_stored(value)
     return {
         key: _prune_value(item, schema, below)
         for key, item in value.items()

@@ -230,6 +230,16 @@ def test_an_object_that_validate_denies_has_its_reason_once_and_no_pods(
     assert (status, "validate denies it: " in err) == (1, True)
 
 
+def test_a_number_without_a_fraction_counts_as_an_integer(run: Run, write: Write) -> None:
+    cluster = a_cluster("c").group("g", hosts=2).build()
+    text = yaml.safe_dump(cluster)
+    for number in ("2.0", "2e0", "0.2e+01"):  # as templates of Helm write large numbers
+        path = write(text.replace("numOfHosts: 2", f"numOfHosts: {number}"))
+        assert run("validate", path).status == 0
+        status, out, _ = run("preview", path, "--explain")
+        assert (status, len(headings(out))) == (0, 3)
+
+
 def test_rules_that_a_repository_turns_off_deny_no_preview(
     run: Run, write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
