@@ -131,15 +131,15 @@ def kuberay_name_unknown(ray_object: RayObject) -> Iterator[Fault]:
 
     https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/utils/constant.go
     """
-    both = (("annotations", _KUBERAY_ANNOTATIONS), ("labels", _KUBERAY_LABELS))
-    for (name, own), (other, others) in (both, both[::-1]):
+    kinds = (("annotations", _KUBERAY_ANNOTATIONS), ("labels", _KUBERAY_LABELS))
+    for (name, known_keys), (other, other_keys) in (kinds, kinds[::-1]):
         field = ray_object.meta / name
         for key in field.map:
-            if not key.startswith(_KUBERAY_PREFIX) or key in own:
+            if not key.startswith(_KUBERAY_PREFIX) or key in known_keys:
                 continue
-            if key in others:
+            if key in other_keys:
                 yield Fault(field.key(key), f"no effect among the {name}: move it to {other}")
-            elif near := get_close_matches(key[:_KEY_MAX], own, 1, _MISSPELT):
+            elif near := get_close_matches(key[:_KEY_MAX], known_keys, 1, _MISSPELT):
                 message = f"KubeRay does not read it: did you mean {near[0]}?"
                 yield Fault(field.key(key), message, NOT_SUPPORTED)
 
