@@ -78,7 +78,7 @@ def _clean(key: str | tuple[str, ...]) -> tuple[str, ...]:
     groups may have any length.
     """
     texts = (key,) if isinstance(key, str) else key
-    return tuple(one_line(shorten(text, _LABEL_MAX)) for text in texts)
+    return tuple(one_line(shorten(label, _LABEL_MAX)) for label in texts)
 
 
 class RateLimit:

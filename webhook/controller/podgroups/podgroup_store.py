@@ -78,8 +78,8 @@ class PodGroupStore:
                     for read_object in read_objects:
                         meta = read_object.metadata
                         cluster = (meta.labels or {}).get(names.LABEL_CLUSTER, "")
-                        seen = read_object.seen(resource)
-                        seen_by_cluster[meta.namespace or "", cluster].append(seen)
+                        seen_object = read_object.seen(resource)
+                        seen_by_cluster[meta.namespace or "", cluster].append(seen_object)
         return {place: _actual(seen_objects) for place, seen_objects in seen_by_cluster.items()}
 
     async def of(self, cluster_config: RayClusterConfig, others: Iterable[Named] = ()) -> Actual:
