@@ -80,6 +80,8 @@ def name_not_dns_label(ray_object: RayObject) -> Iterator[Fault]:
     if object_name and not _DNS_1035.fullmatch(object_name):
         field = name if name.text else prefix
         advice = "use lower-case letters, digits, '-'; begin with a letter"
+        if "{{" in field.text or "${" in field.text:
+            advice = "a template, such as Helm's, has to be rendered first"
         yield Fault(field, f"the name is {shorten(field.text, 63)!r}: {advice}")
 
 

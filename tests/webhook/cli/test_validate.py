@@ -429,6 +429,12 @@ def test_a_template_in_no_chart_is_rendered_first(validate: Run, write: Write, n
     assert "a template, such as Helm's, has to be rendered first" in err
 
 
+@pytest.mark.parametrize("name", ["'{{ .Release.Name }}'", "${NAME}"])
+def test_a_name_of_a_template_has_to_be_rendered(name: str, validate: Run, write: Write) -> None:
+    status, out, _ = validate(write(CLEAN.replace("name: demo", f"name: {name}")))
+    assert (status, "has to be rendered first" in out) == (1, True)
+
+
 def test_objects_of_a_cluster_are_checked(at: At) -> None:
     scene = Scene()
     scene.cluster["spec"]["workerGroupSpecs"] *= 2
