@@ -18,7 +18,6 @@ def selecting(topology: str, accelerator: str = "tpu-v6e-slice") -> dict[str, st
 
 
 def named(topology: str) -> dict[str, str]:
-    """Return the annotation that names a slice."""
     return {names.ANNOTATION_SLICE_TOPOLOGY: topology}
 
 

@@ -37,7 +37,6 @@ def bound_to(node: str, **meta: Any) -> dict[str, Any]:  # noqa: ANN401 - metada
 
 
 async def labels(node: str) -> Strings:
-    """Return the labels of a Node that are passed on."""
     return LABELS.get(node, {})
 
 

@@ -27,7 +27,6 @@ AT_INDEX, AT_GROUP = f"metadata.annotations[{INDEX}]", f"metadata.annotations[{G
 
 
 def a_shard(name: str = "a", index: str = "", group: str = "search") -> ClusterBuilder:
-    """Return a RayCluster of a shard group."""
     built = a_cluster(name).annotated(GROUP, group)
     return built.annotated(INDEX, index) if index else built
 
@@ -44,7 +43,6 @@ class Server:
             self.clusters.put(cluster_config(cluster))
 
     def ask(self, new: Object, old: Object | None = None, **request: object) -> Object:
-        """Return the response to a review."""
         review = object_review(new, old=old)
         review["request"] |= request
         outcome = asyncio.run(self.mutation.review(json.dumps(review).encode()))

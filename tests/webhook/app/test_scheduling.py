@@ -57,11 +57,9 @@ class Served(NamedTuple):
     admin: httpx.AsyncClient
 
     async def until_ready(self) -> None:
-        """Wait until reviews are answered."""
         await polled(lambda: self.admin.get("/readyz"), lambda answer: answer.is_success)
 
     async def post(self, path: str, review: Object) -> Object:
-        """Return the response to a review."""
         response: Object = (await self.reviews.post(path, json=review)).json()["response"]
         return response
 
@@ -71,7 +69,6 @@ class Served(NamedTuple):
         return response.get("warnings", []), [each["path"] for each in patch_of(response)]
 
     async def check(self) -> list[str]:
-        """Return the warnings for the scheduling group of a RayCluster."""
         gvk = {"group": "ray.io", "version": "v1"}
         review = pod_review(a_cluster(WORKER_GROUP), dry_run=True)
         review["request"] |= {

@@ -45,7 +45,6 @@ def open_api(schema: Schema, name: str | int) -> dict[str, Any]:
 
 
 def spec_of(crd: Object) -> dict[str, Any]:
-    """Return the fields of a spec in v1 of a CRD."""
     (v1,) = (each for each in crd["spec"]["versions"] if each["name"] == "v1")
     fields: dict[str, Any] = v1["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]
     return fields

@@ -40,7 +40,6 @@ class Reader:
         self.clusters_read = 0
 
     async def read(self, what: Read) -> None:
-        """Read a cluster, or a group."""
         if isinstance(what, ReadGroup):
             assert what == ReadGroup("ray", KEY)
             self.groups_read += 1
@@ -87,7 +86,6 @@ async def create(mutation: Mutation, pod: Object | None = None) -> Object:
 
 
 def identity_in(answer: Object) -> tuple[int, int]:
-    """Return the indices that a patch writes into the labels."""
     assert answer["allowed"], answer
     patch = json.loads(base64.b64decode(answer["patch"]))
     labels = {operation["path"].rpartition("/")[2]: operation["value"] for operation in patch}

@@ -53,7 +53,6 @@ class Observed:
 
     @property
     def pods(self) -> set[str]:
-        """The names of the pods that are held."""
         return {pod.name for pod in self.object_cache.pods.all}
 
 
@@ -69,7 +68,6 @@ async def observing(api: FakeApi) -> AsyncIterator[Observed]:
 
 @pytest.fixture
 async def api() -> AsyncIterator[FakeApi]:
-    """A fake API server with a scene."""
     async with FakeApi(served={"v1beta1"}).serving() as serving:
         put(serving, Scene())
         yield serving

@@ -54,7 +54,6 @@ def over(kept: Kept) -> PodStore:
 
 
 def listed(kept: Kept, *pods: Pod, at: int = 10) -> PodStore:
-    """Return a store after a list at a version."""
     store = over(kept)
     store.begin(at)
     for pod in pods:
@@ -204,7 +203,6 @@ def test_lists_watches_reads_in_any_order_agree(history: list[Pod], data: st.Dat
 
 
 def page(store: PodStore, listed: list[Pod]) -> list[Pod] | None:
-    """Deliver one item of a list, or its end."""
     if listed:
         store.item(listed[0])
         return listed[1:]

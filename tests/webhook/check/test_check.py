@@ -40,7 +40,6 @@ LEASE = f"{LEASES}/ray-webhook-reservations-07"
 
 
 def a_lease(**changes: str) -> Object:
-    """Return a Lease with reservations as the webhook writes it."""
     content = {"namespace": "team", "cluster": "c", "uid": "u", "group": "g", "block": 0}
     annotations = {names.ANNOTATION_RESERVATIONS: json.dumps(content | {"entries": {}})} | changes
     return {"metadata": {"name": LEASE.rpartition("/")[2], "annotations": annotations}}
@@ -160,7 +159,6 @@ def test_the_oldest_release_of_kubernetes_is_named(printed: Printed) -> None:
 
 
 def operator_of(server: Server) -> Object:
-    """Return the Deployment of the operator."""
     (found,) = server.answers[OPERATORS]["items"]
     result: Object = found
     return result

@@ -20,7 +20,6 @@ from webhook.manifest.kuberay_pods import MOST_PODS
 
 
 def refused(run: Run, *arguments: object) -> str:
-    """Return the error of a command that ends with 2."""
     status, out, err = run(*arguments)
     assert (status, out) == (2, "")
     return err

@@ -14,7 +14,6 @@ Issue = Callable[..., Ended]
 
 @pytest.fixture
 def issue(run: Run, tmp_path: Path) -> Issue:
-    """Issue into a directory."""
     return lambda *more: run("certs", "issue", "--dir", tmp_path, *more)
 
 

@@ -42,7 +42,6 @@ def running(*arguments: str, **environment: str) -> Iterator[str]:
 
 
 def address_in(line: str) -> str:
-    """Return the first address in a line."""
     found = re.search(r"http://\S+", line)
     assert found
     return found[0]

@@ -23,14 +23,12 @@ BLANK = a_pod().worker("g").of("c").tpu(4).build()
 
 
 def held(host: int, **meta: object) -> Object:
-    """Return a stored pod with an identity."""
     pod = a_pod().worker("g").of("c").tpu(4).identity(0, host, "g-xh3hf").build()
     own = {"name": f"held-{host}", "uid": f"uid-of-held-{host}", **meta}
     return {**pod, "metadata": {**pod["metadata"], **own}}
 
 
 def nameless(document: Object) -> Object:
-    """Return an object without name and uid."""
     document = copy.deepcopy(document)
     for key in ("name", "uid"):
         document["metadata"].pop(key, None)
@@ -306,7 +304,6 @@ def test_pods_of_a_generated_name_are_admitted(run: Run, write: Write, kind: str
 
 
 def a_shard(name: str, index: str = "") -> Object:
-    """Return a RayCluster of the shard group `search`."""
     built = a_cluster(name).group("g").opting(shard_group="search")
     return (built.opting(shard_index=index) if index else built).build()
 

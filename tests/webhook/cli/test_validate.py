@@ -63,7 +63,6 @@ SETTINGS = "apiVersion: config.ray-webhook.dev/v1alpha1\nkind: Configuration\n"
 
 @pytest.fixture
 def validate(run: Run) -> Run:
-    """Run the command."""
     return partial(run, "validate")
 
 
@@ -101,7 +100,6 @@ def test_the_exit_status_tells_denials_and_if_strict_warnings(
 
 
 def lines_of(out: str) -> list[int]:
-    """Return the line of each finding."""
     return [int(line.split(":")[1]) for line in out.splitlines()]
 
 

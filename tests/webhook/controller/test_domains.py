@@ -112,8 +112,6 @@ async def test_a_domain_of_another_owner_is_left_alone(api: FakeApi) -> None:
 
 
 async def resyncs(api: FakeApi) -> None:
-    """Wait until all ComputeDomains were listed again, some times from now on."""
-
     def count() -> int:
         return sum(
             request.resource == PLURAL and names.LABEL_CLUSTER not in str(request.query)

@@ -15,7 +15,6 @@ HELD = Holding("me", 15, "2026-11-21T10:00:00.000000Z", "2026-11-21T10:00:02.000
 
 @pytest.fixture
 async def lease(api: FakeApi) -> AsyncIterator[Lease]:
-    """A Lease in the fake API server."""
     async with client_of(plain(api)) as connection:
         yield Lease(connection, "ray-webhook", "ray-webhook-controller")
 

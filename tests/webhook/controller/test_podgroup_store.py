@@ -72,7 +72,6 @@ def test_a_dropped_constraint_is_warned_once(caplog: pytest.LogCaptureFixture, a
 
 
 def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
-    """Return the warnings of a dropped topology constraint."""
     return [each for each in caplog.messages if "dropped its topology constraint" in each]
 
 

@@ -17,7 +17,6 @@ from webhook.groups.pod_groups import (
 
 
 def asking(granularity: str) -> ClusterBuilder:
-    """Return a RayCluster `c` that asks for a gang."""
     return a_cluster("c").opting(scheduling_group=granularity)
 
 
@@ -35,7 +34,6 @@ def with_pods(*identities: tuple[str, HostIdentity]) -> Membership:
 
 
 def counts(found: Desired) -> dict[str, int]:
-    """Return the minimal count of each PodGroup by its name."""
     return {group.name: group.min_count for group in found.pod_groups}
 
 

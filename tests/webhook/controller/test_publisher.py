@@ -56,7 +56,6 @@ def pod_group_without_owner(name: str) -> Object:
 
 
 def known_to_ask(p: Publishing) -> bool:
-    """Return whether the RayCluster `ray` is known to ask for a gang."""
     cluster_config = p.index.clusters.get("default", "ray")
     return cluster_config is not None and cluster_config.gang.active
 

@@ -67,7 +67,6 @@ class Server(Api):
         self.heads[name] = self.touch(built)
 
     def add(self, name: str, host: int, *, ours: bool = True) -> None:
-        """Add a pod that runs."""
         pod = a_pod().of("c").worker("g").identity(0, host, "g-abcde")
         if ours:
             pod = pod.annotated(names.ANNOTATION_IDENTITY, names.IDENTITY_ASSIGNED)
@@ -93,7 +92,6 @@ class Server(Api):
         accept: str = "",
         bytes_max: int = 0,
     ) -> bytes:
-        """Return a list, or the ConfigMap."""
         del deadline, accept, bytes_max
         await self.before("get", path)
         if path == RECORDS:

@@ -65,7 +65,6 @@ def reasons(api: FakeApi) -> list[str]:
 
 
 def states(reporter: ProblemReporter) -> dict[str, int]:
-    """Return the replicas of the one group, by state."""
     return reporter.last.tallies[0].replicas if reporter.last.tallies else {}
 
 
@@ -128,12 +127,10 @@ EXAMINE = Examiner.examine
 
 
 def unexpected(reporter: ProblemReporter) -> int:
-    """Return how many bugs were counted."""
     return reporter.recorder.failures.get("unexpected", 0)
 
 
 def clusters(reporter: ProblemReporter) -> list[str]:
-    """Return the RayClusters that were looked at."""
     return [tally.cluster for tally in reporter.last.tallies]
 
 

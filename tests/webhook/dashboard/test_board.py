@@ -32,15 +32,12 @@ class Client:
         self.tab = Tab(f'<div id="clusters">{self.shown().html}</div>')
 
     def shown(self) -> Shown:
-        """Return what the page shows now."""
         return Shown(self.setup.board.find(self.query).shown, {})
 
     def messages(self) -> list[str]:
-        """Return the messages that it has not received."""
         return self.shown().since(self.received)
 
     def catch_up(self) -> None:
-        """Receive what has changed."""
         for message in self.messages():
             self.tab.take(message)
         self.received = self.shown()
@@ -71,12 +68,10 @@ class Changes(RuleBasedStateMachine):
 
     @rule(replica=st.integers(0, 14), hosts=st.sets(st.integers(0, 3), min_size=1))
     def drop(self, replica: int, hosts: set[int]) -> None:
-        """Let hosts go."""
         self.setup.drop_pods(PODS[replica][host] for host in hosts)
 
     @rule(replica=st.integers(0, 14), hosts=st.sets(st.integers(0, 3), min_size=1))
     def restore(self, replica: int, hosts: set[int]) -> None:
-        """Let hosts come."""
         self.setup.put_pods(PODS[replica][host] for host in hosts)
 
     @rule(replica=st.integers(0, 14))
@@ -88,14 +83,12 @@ class Changes(RuleBasedStateMachine):
 
     @rule(wanted=st.integers(0, 18))
     def scale(self, wanted: int) -> None:
-        """Let another number of replicas be wanted."""
         (group,) = SCENE.cluster["spec"]["workerGroupSpecs"]
         spec = {**SCENE.cluster["spec"], "workerGroupSpecs": [{**group, "replicas": wanted}]}
         self.setup.put_cluster({**SCENE.cluster, "spec": spec})
 
     @rule(groups=st.integers(1, 3))
     def regroup(self, groups: int) -> None:
-        """Let there be other groups."""
         (group,) = SCENE.cluster["spec"]["workerGroupSpecs"]
         every = [{**group, "groupName": f"more{number}"} for number in range(groups - 1)]
         spec = {**SCENE.cluster["spec"], "workerGroupSpecs": [*every, group]}
@@ -117,7 +110,6 @@ class Changes(RuleBasedStateMachine):
 
     @rule(number=st.integers(0, 3))
     def follow(self, number: int) -> None:
-        """Let one browser catch up."""
         self.clients[number].catch_up()
         self.clients[number].check()
 

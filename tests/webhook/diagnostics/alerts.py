@@ -24,7 +24,6 @@ OWN_ALERT: Final = {
 
 
 def expression() -> str:
-    """Return the expression of the alert."""
     errors = [each.id for each in DIAGNOSES if each.level == ERROR]
     ids = [each for each in errors if each not in OWN_ALERT]
     return f'ray_webhook_problems{{diagnosis=~"{"|".join(ids)}"}} > 0'

@@ -13,7 +13,6 @@ from webhook.manifest.views import as_cluster
 
 
 def a_google_scene() -> Scene:
-    """Return a RayCluster whose workers were created by the other webhook."""
     scene = Scene()
     workers: list[Object] = []
     for document in expand(scene.cluster, as_cluster(manifest(scene.cluster))):

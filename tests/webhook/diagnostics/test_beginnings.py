@@ -34,7 +34,6 @@ def leaves(scene: Scene, pod: str, seconds: float, grace: int = 600) -> Scene:
 
 
 def edited(scene: Scene, seconds: float, **group: Any) -> Scene:  # noqa: ANN401 - JSON
-    """Change the group some seconds ago."""
     scene.cluster["spec"]["workerGroupSpecs"][0] |= group
     scene.cluster["metadata"]["managedFields"] = [
         {"manager": "kubectl", "time": instant(seconds), "fieldsV1": {"f:spec": {"f:x": {}}}},
@@ -45,7 +44,6 @@ def edited(scene: Scene, seconds: float, **group: Any) -> Scene:  # noqa: ANN401
 
 
 def condition(scene: Scene, kind: str, status: str, seconds: float) -> Scene:
-    """Give the RayCluster a condition of some seconds ago."""
     found = {"type": kind, "status": status, "lastTransitionTime": instant(seconds)}
     scene.cluster["status"] = {"conditions": [found]}
     return scene

@@ -18,7 +18,6 @@ VALIDATOR = jsonschema.Draft202012Validator(
 
 
 def conditions(scene: Scene) -> dict[str, Any]:
-    """Return the conditions of the RayCluster of a scene, by type."""
     (cluster,) = document(scene.examined())["clusters"]
     return {each["type"]: each for each in cluster["conditions"]}
 

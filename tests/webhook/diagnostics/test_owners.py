@@ -21,14 +21,12 @@ from webhook.objects.object_cache import ObjectCache
 
 
 def job(**status: Any) -> Scene:  # noqa: ANN401 - JSON
-    """Return a scene with a RayJob of some status."""
     scene = samples()["job-failed"].scene()
     scene.ray_jobs[0]["status"] = status
     return scene
 
 
 def service(**status: Any) -> Scene:  # noqa: ANN401 - JSON
-    """Return a scene with a RayService of some status."""
     scene = samples()["service-not-serving"].scene()
     scene.ray_services[0]["status"] = status
     return scene

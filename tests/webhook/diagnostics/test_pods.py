@@ -26,7 +26,6 @@ def ended(seconds: float, phase: str = "Failed", **status: Any) -> dict[str, Any
 
 
 def running(name: str, *, started: bool = True) -> dict[str, Any]:
-    """Return the status of a container that runs, and is not ready."""
     state = {"running": {"startedAt": instant(AN_HOUR)}}
     return {"name": name, "ready": False, "started": started, "state": state}
 
@@ -38,7 +37,6 @@ def terminated(seconds: float, code: int = 137, reason: str = "OOMKilled") -> di
 
 
 def waiting(name: str, reason: str) -> dict[str, Any]:
-    """Return the status of a container that waits."""
     return {"name": name, "ready": False, "state": {"waiting": {"reason": reason}}}
 
 
@@ -47,7 +45,6 @@ def messages(scene: Scene, now: float = NOW) -> list[str]:
 
 
 def ready(name: str) -> dict[str, Any]:
-    """Return the status of a container that runs and is ready."""
     return {"name": name, "ready": True, "started": True, "state": {"running": {}}}
 
 

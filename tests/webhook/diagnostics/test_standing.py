@@ -23,7 +23,6 @@ COMING: Object = {"phase": "Pending", "conditions": None}
 
 
 def replica(scene: Scene, number: int = 0) -> ReplicaReport:
-    """Return a replica of the only group."""
     return scene.examined().clusters[0].groups[0].replicas[number]
 
 

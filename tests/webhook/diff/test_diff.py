@@ -27,20 +27,17 @@ def stored(**overlay: object) -> Object:
 
 
 def written(**overlay: object) -> Object:
-    """Return the RayCluster as a file has it."""
     document: Object = merged(llama().build(), overlay)
     del document["metadata"]["uid"]
     return document
 
 
 def group(document: Object) -> Object:
-    """Return the only group."""
     result: Object = document["spec"]["workerGroupSpecs"][0]
     return result
 
 
 def with_group(document: Object, **fields: object) -> Object:
-    """Return an object with other fields in its group."""
     group(document).update(fields)
     return document
 
@@ -65,8 +62,6 @@ def diff(at: At, write: Write) -> Diff:
 
 @pytest.fixture
 def found(diff: Diff) -> Found:
-    """Return the differences in JSON."""
-
     def call(live: Object, new: Object) -> dict[str, Any]:
         ended = diff(live, new, "-o", "json")
         assert ended.status == 1

@@ -73,7 +73,6 @@ def test_values_of_settings_are_explained(settings: Policy, given: list[str], sa
 
 
 def asking(**annotations: str) -> ClusterBuilder:
-    """Return a RayCluster with some annotations, by the names of their constants."""
     cluster = llama()
     for name, value in annotations.items():
         cluster.annotated(getattr(names, f"ANNOTATION_{name}"), value)

@@ -83,13 +83,11 @@ See = Callable[[Object], HostIdentity | None]
 
 
 def identities(pods: Iterable[Object], see: See) -> list[tuple[int, int]]:
-    """Return replica and host of each pod that has an identity."""
     found = [see(pod) for pod in pods]
     return [(identity.replica, identity.host) for identity in found if identity is not None]
 
 
 def live(pod: Object) -> LivePod:
-    """Return a pod as `status` reads it."""
     return msgspec.json.decode(msgspec.json.encode(pod), type=LivePod)
 
 
@@ -99,7 +97,6 @@ def identity_in(members: Membership, uid: str) -> HostIdentity | None:
 
 
 def by_watch(pod: Object) -> HostIdentity | None:
-    """Return the identity that the watch gives a pod."""
     members = Membership()
     found = decode_event(CODEC, json.dumps({"type": "ADDED", "object": pod}).encode()).object
     PodStore(members).put(found)  # type: ignore[arg-type] # it can be decoded
@@ -107,7 +104,6 @@ def by_watch(pod: Object) -> HostIdentity | None:
 
 
 def by_status(pod: Object, hosts: int) -> HostIdentity | None:
-    """Return the identity that `status` sees a pod in."""
     document = a_cluster("c").group("g", hosts=hosts).build()
     cluster = msgspec.json.decode(msgspec.json.encode(document), type=LiveCluster)
     objects = ObjectCache()
@@ -127,7 +123,6 @@ def by_file(pod: Object, hosts: int) -> HostIdentity | None:
 
 
 def by_admission(pod: Object, hosts: int) -> HostIdentity | None:
-    """Return the identity that a pod carries when it is created."""
     view = live(pod)
     return identity_of("g", view.labels, lambda: view.spec, hosts, hosts)
 
@@ -142,7 +137,6 @@ def a_live_pod(worker: str = "", **labels: str) -> Object:
 
 
 def labelled(host: str) -> dict[str, str]:
-    """Return the labels of a host of a replica."""
     return dict(zip(names.IDENTITY_LABELS, ("3", "g-abcde", host), strict=True))
 
 

@@ -32,7 +32,6 @@ def test_labels_are_trusted(
 
 
 def refused(labels: dict[str, str], hosts: int = 4) -> list[tuple[str, str]]:
-    """Return reason and label of each cause for which an identity is refused."""
     with pytest.raises(Denied) as caught:
         read_identity_labels(labels, hosts)
     return [

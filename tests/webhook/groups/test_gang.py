@@ -29,7 +29,6 @@ SUFFIXES = st.text(alphabet="abz09-A", min_size=0, max_size=12)
 
 
 def asking(granularity: str) -> ClusterBuilder:
-    """Return a RayCluster that asks for a gang."""
     return a_cluster("c").opting(scheduling_group=granularity).group("g", hosts=4)
 
 

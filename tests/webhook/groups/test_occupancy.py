@@ -19,7 +19,6 @@ IDENTITIES = st.builds(
 
 
 def occupied(hosts: int, *identities: HostIdentity) -> Occupancy:
-    """Return a group of which these identities are taken."""
     group = Occupancy()
     group.incomplete(hosts)
     for identity in identities:

@@ -36,7 +36,6 @@ def connected(server: Running) -> Iterator[ssl.SSLSocket]:
 
 
 def bodies(data: bytes) -> list[Any]:
-    """Return the documents of answers that follow one another."""
     found = []
     while data:
         head, _, rest = data.partition(b"\r\n\r\n")

@@ -18,14 +18,12 @@ HOST = "metadata.labels[ray.io/replica-host-index]"
 
 
 def a_stray() -> Object:
-    """Return a worker that does not say where it belongs."""
     pod = without(without(worker("plain"), "ray.io/cluster"), "ray.io/group")
     pod["metadata"]["ownerReferences"] = []
     return pod
 
 
 def a_tpu_host(topology: str, chips: object) -> Object:
-    """Return a pod of a group of 4 hosts."""
     pod = worker("hosts-4")
     pod["spec"]["nodeSelector"] = {NODES: topology}
     pod["spec"]["containers"][0]["resources"] = {"limits": {"google.com/tpu": chips}}

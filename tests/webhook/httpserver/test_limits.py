@@ -121,7 +121,6 @@ def served(
 
 
 def rest(connection: socket.socket) -> bytes:
-    """Return what is sent until the connection ends."""
     data = b""
     with suppress(ConnectionResetError):
         while part := connection.recv(65536):

@@ -40,7 +40,6 @@ LOOPBACK = ("127.0.0.1", "[::1]")[: 1 + has_ipv6()]
 
 @contextmanager
 def listening(process: str, folder: Path, *flags: str) -> Iterator[list[str]]:
-    """Run a process, and yield the addresses that it prints."""
     assert main(["certs", "issue", "--dir", str(folder)]) == 0
     words = [process, *FLAGS[process], *flags]
     with registry() as objects:

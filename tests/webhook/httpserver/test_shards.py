@@ -29,7 +29,6 @@ def _client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
 
 
 def index_of(client: ApiServer, cluster: Object, old: Object | None = None) -> str:
-    """Return the index that a RayCluster has after its review."""
     response = client.review(object_review(cluster, old=old))
     patched = jsonpatch.apply_patch(
         copy.deepcopy(cluster), json.loads(base64.b64decode(response.get("patch", "W10=")))

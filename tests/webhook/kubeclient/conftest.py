@@ -11,7 +11,6 @@ from tests.webhook.kubeclient.certificates import write_pki
 
 @pytest.fixture
 async def api() -> AsyncIterator[FakeApi]:
-    """A fake API server without objects."""
     async with FakeApi().serving() as serving:
         yield serving
 

@@ -128,7 +128,6 @@ async def test_another_release_is_reported_as_well(api: FakeApi) -> None:
 async def releases(
     api: FakeApi, count: int, hear: Callable[[tuple[int, int] | None], None] | None = None
 ) -> list[tuple[int, int] | None]:
-    """Return the first releases that are told."""
     async with client_of(plain(api)) as connection:
         reported: list[tuple[int, int] | None] = []
         discovery = Discovery(KubernetesRelease(connection), OFTEN)

@@ -188,7 +188,6 @@ async def test_a_page_that_is_too_large_is_read_as_smaller_ones() -> None:
 
 
 async def written(api: Api, verb: str) -> None:
-    """Send one write, as the program does."""
     if verb == "POST":
         await api.create("/it", {}, 5.0)
     elif verb == "PUT":

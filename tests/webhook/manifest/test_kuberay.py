@@ -129,7 +129,6 @@ def test_a_worker_group_called_as_the_head_group_still_has_workers() -> None:
 
 
 def with_template(spec: Object, labels: dict[str, str] | None = None) -> Object:
-    """Return a RayCluster whose one group has this pod template."""
     return a_cluster("c").group("g", template={"spec": spec}, labels=labels or {}).build()
 
 

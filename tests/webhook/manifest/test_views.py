@@ -16,7 +16,6 @@ def problem(document: Object) -> str:
 
 
 def an_env(value: object) -> Object:
-    """Return a RayCluster whose head has a variable of this value."""
     containers = [{"env": [{"name": "A", "value": value}]}]
     return {"spec": {"headGroupSpec": {"template": {"spec": {"containers": containers}}}}}
 

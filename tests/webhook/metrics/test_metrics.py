@@ -7,7 +7,6 @@ from webhook.metrics.observers import ReviewCounts
 
 
 def samples(metrics: Metrics) -> dict[str, float]:
-    """Return what is exposed, by name and labels."""
     text = metrics.exposition()[0].decode()
     return {
         f"{sample.name}{sorted(sample.labels.values())}": sample.value

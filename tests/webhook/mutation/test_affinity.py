@@ -13,7 +13,6 @@ CLUSTER = a_cluster("c").group("g", hosts=2).group("single")
 
 
 def a_host() -> PodBuilder:
-    """Return a TPU pod of the two-host group, in replica g-xh3hf."""
     return a_pod().worker("g").of("c").tpu(4).identity(0, 0, "g-xh3hf")
 
 

@@ -45,12 +45,10 @@ def asking(scope: str, template: Object = TEMPLATE) -> ClusterBuilder:
 
 
 def a_host() -> PodBuilder:
-    """Return host 0 of replica g-xh3hf, with GPUs."""
     return a_pod().of("c").worker("g").identity(0, 0, "g-xh3hf").gpu(4)
 
 
 def a_single() -> PodBuilder:
-    """Return a pod of a group of single hosts, with GPUs."""
     return a_pod().of("c").worker("single").gpu(4)
 
 

@@ -11,7 +11,6 @@ OLD, NEW, UNKNOWN = "rayproject/ray:2.56.1", "rayproject/ray:2.57.0", "registry/
 
 
 def draining(seconds: str = "120", **spec: object) -> ClusterBuilder:
-    """Return a RayCluster that asks for a drain."""
     cluster = a_cluster("c").group("g", hosts=2)
     return cluster.spec(**spec).opting(drain_seconds=seconds)
 

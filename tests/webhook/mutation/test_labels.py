@@ -16,7 +16,6 @@ def a_worker(group: str = "g") -> PodBuilder:
 
 
 def added(pod: PodBuilder, hosts: int) -> dict[str, str]:
-    """Return the labels that a pod of a group receives."""
     before = pod.build()
     after = decide(before, a_cluster("c").group("g", hosts=hosts)).pod
     return dict(after["metadata"]["labels"].items() - before["metadata"]["labels"].items())

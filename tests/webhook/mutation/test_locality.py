@@ -28,13 +28,11 @@ def a_worker() -> PodBuilder:
 
 
 def labelled(**group: Any) -> ClusterBuilder:  # noqa: ANN401 - fields of a group, as they are
-    """Return a RayCluster that asks for replica and host as labels."""
     cluster = a_cluster("c").group("g", hosts=2, **group)
     return cluster.opting(replica_label="true")
 
 
 def override(pod: Object) -> dict[str, str]:
-    """Return the labels that a pod gives Ray."""
     found: dict[str, str] = json.loads(env_of(pod)[names.RAY_OVERRIDE_LABELS])
     return found
 

@@ -12,7 +12,6 @@ MEGASCALE = {names.MEGASCALE_SLICE_ID, names.MEGASCALE_COORDINATOR_ADDRESS, name
 
 
 def a_slice(number: str | None = "2") -> PodBuilder:
-    """Return a pod of a job over so many slices."""
     return a_pod().worker("g").of("c").tpu(4).env(names.MEGASCALE_NUM_SLICES, number)
 
 

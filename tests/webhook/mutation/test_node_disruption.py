@@ -19,7 +19,6 @@ def a_host() -> PodBuilder:
 
 
 def kept(pod: Object) -> dict[str, str]:
-    """Return the annotations of a pod that keep its node."""
     annotations = pod["metadata"].get("annotations", {})
     return {key: annotations[key] for key in KEPT if key in annotations}
 

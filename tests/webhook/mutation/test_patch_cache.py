@@ -65,7 +65,6 @@ def tpu_pod() -> PodBuilder:
 
 
 def read(pod: PodBuilder) -> Pod:
-    """Return a pod as it is decoded."""
     return as_pod(manifest(pod.build()))
 
 

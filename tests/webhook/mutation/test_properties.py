@@ -80,7 +80,6 @@ class Seen:
 
     @property
     def after(self) -> Object:
-        """The pod after the first patch."""
         return self.once.pod
 
 
@@ -169,7 +168,6 @@ def _entry(edit: SetEnv) -> Object:
 
 
 def at(pod: Object, path: str) -> Object:
-    """Return the container that a path such as `/spec/containers/0` points at."""
     _, spec, kind, index = path.split("/")
     found: Object = pod[spec][kind][int(index)]
     return found
@@ -193,7 +191,6 @@ def containers(pod: Object) -> list[Object]:
 
 
 def check(case: Case) -> Seen:
-    """Check everything that holds for any Ray pod."""
     seen = Seen(case)
     if not seen.once.answer.allowed:
         assert seen.once.patch == []

@@ -26,7 +26,6 @@ def a_worker(group: str = "g") -> PodBuilder:
 
 
 def given(pod: PodBuilder) -> dict[str, str]:
-    """Return the variables of Ray's container after the review."""
     return env_of(decide(pod, CLUSTER).pod)
 
 

@@ -13,7 +13,6 @@ RESTART_CPU = {"resourceName": "cpu", "restartPolicy": "RestartContainer"}
 
 
 def listing(*groups: str) -> ClusterBuilder:
-    """Return a RayCluster that lists groups in `ray.io/ippr`."""
     entry = '{"max-cpu": "8", "max-memory": "32Gi", "resize-timeout": 60}'
     text = ", ".join(f'"{group}": {entry}' for group in groups)
     return (

@@ -134,7 +134,6 @@ class Interleaving:
             yield "store", 0
 
     def take(self, step: Step) -> None:
-        """Take a step."""
         kind, number = step
         process = self.processes[number]
         if kind == "store":
@@ -195,7 +194,6 @@ class Interleaving:
 
     @property
     def incomplete(self) -> list[int]:
-        """Return the replicas that lack a pod."""
         hosts = [identity.replica for identity in self.identities]
         return [replica for replica in self.replicas if hosts.count(replica) < HOSTS]
 

@@ -189,7 +189,6 @@ class Process:
 
     @property
     def synced(self) -> bool:
-        """Whether pods and RayClusters were listed."""
         return self.pods.synced and self.rays.synced
 
     def list(self) -> None:
@@ -266,7 +265,6 @@ class Model:
         self.settle()
 
     def close(self) -> None:
-        """End it."""
         tasks = asyncio.all_tasks(self.loop)
         for task in tasks:
             task.cancel()
@@ -492,7 +490,6 @@ class Model:
             process.rays.receive(self.random.choice([1, 3, 1 << 30]))
 
     def listed(self) -> None:
-        """A process lists again."""
         if process := self._any_process():
             process.list()
 

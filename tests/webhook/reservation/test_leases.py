@@ -33,13 +33,11 @@ async def stored() -> AsyncIterator[tuple[FakeApi, LeaseStore]]:
 
 
 def contents(fake: FakeApi) -> list[str]:
-    """Return the contents of all Leases."""
     annotation = names.ANNOTATION_RESERVATIONS
     return [each["metadata"]["annotations"][annotation] for each in fake.objects(LEASES).values()]
 
 
 def content(fake: FakeApi) -> Object:
-    """Return the content of the only Lease."""
     (text,) = contents(fake)
     found: Object = json.loads(text)
     return found

@@ -97,12 +97,10 @@ class Simulation:
         return at_once(self.reserve_later(uid, hosts, given, key, desired))
 
     def place(self, uid: str, hosts: int = 1, given: HostIdentity | None = None) -> tuple[int, int]:
-        """Return replica and host of the identity that a request gets."""
         identity, _ = self.reserve(uid, hosts, given)
         return identity.replica, identity.host
 
     def table(self) -> Table:
-        """Return the first table of the group."""
         stored = at_once(self.store.get(TableKey(KEY, 0)))
         assert stored is not None
         return stored.table

@@ -33,7 +33,6 @@ def suite() -> str:
 
 
 def findings(found: list[Finding]) -> list[Json]:
-    """Return findings as the suite has them."""
     return [{"rule": each.rule, "action": each.level, "field": each.path} for each in found]
 
 

@@ -27,7 +27,6 @@ def with_port(port: object) -> Json:
 
 
 def found(value: Json) -> list[str]:
-    """Return the paths that cannot be decoded."""
     return [each.path for each in check(value["kind"], value) if each.rule == RULE]
 
 

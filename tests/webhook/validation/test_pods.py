@@ -28,12 +28,10 @@ SPREAD = {"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedu
 
 
 def in_pod(**fields: object) -> set[tuple[str, str]]:
-    """Return what is found in a worker group whose pods have these fields."""
     return found(a_cluster().group().pod(**fields))
 
 
 def in_container(**fields: object) -> set[tuple[str, str]]:
-    """Return what is found in a worker group whose Ray container has these fields."""
     return found(a_cluster().group().container(**fields))
 
 

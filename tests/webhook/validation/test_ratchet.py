@@ -143,7 +143,6 @@ EDITS: dict[str, Edit] = {
 
 
 def updated(old: Json, edit: Edit) -> Json:
-    """Return the response to an edit."""
     new = copy.deepcopy(old)
     edit(new)
     return respond(new, old)

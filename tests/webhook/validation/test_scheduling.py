@@ -21,7 +21,6 @@ HAS_NONE = RuleSettings(pod_groups=False)
 
 
 def asking(granularity: str) -> ClusterBuilder:
-    """Return a RayCluster with one group of four hosts that asks for scheduling groups."""
     return a_cluster().annotation(OURS, granularity).group(hosts=4)
 
 

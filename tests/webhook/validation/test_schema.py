@@ -24,7 +24,6 @@ def denied(value: Json) -> set[str]:
 
 
 def with_container(**fields: Any) -> Json:  # noqa: ANN401 - fields of a container
-    """Return a RayCluster whose worker has these fields."""
     value = a_cluster().group().build()
     value["spec"]["workerGroupSpecs"][0]["template"]["spec"]["containers"][0] |= fields
     return value

@@ -10,7 +10,6 @@ AT_INDEX = f"metadata.annotations[{INDEX}]"
 
 
 def shard(group: str | None = "search", index: str | None = None) -> Built:
-    """Return a RayCluster with these annotations."""
     cluster = a_cluster().group()
     for name, value in ((GROUP, group), (INDEX, index)):
         if value is not None:
