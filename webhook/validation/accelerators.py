@@ -5,6 +5,7 @@ identities set by hand.
 import re
 from collections.abc import Iterator
 from difflib import get_close_matches
+from itertools import islice
 from typing import Final
 
 from webhook.accelerators.devices import GPU, IDENTITIES, NEURON, NEURON_CORE, TPU, device_of
@@ -58,6 +59,8 @@ _RESOURCES: Final = (
     *names.RESOURCES_NEURON, "habana.ai/gaudi", "vpc.amazonaws.com/efa",
 )  # fmt: skip
 """Resources of device plugins; other resources are not judged unless they are nearly one."""
+_MOST_RESOURCES: Final = 64
+"""The resources of a container that are compared, since a container may have tens of thousands."""
 _SEPARATORS: Final = re.compile("[-_]")
 _VENDOR_LIKENESS: Final = 0.8
 """How much a misspelt vendor has in common with the right one, such as nvdia with nvidia."""
@@ -262,7 +265,7 @@ def accelerator_unknown(cluster: ClusterSpec) -> Iterator[Fault]:
                 meant = " or ".join(near[:2])
                 yield Fault(field, f"there is no accelerator {value[:40]}: did you mean {meant}?")
         for container in group.every_container:
-            for name in {**container.requests, **container.limits}:
+            for name in islice({**container.requests, **container.limits}, _MOST_RESOURCES):
                 if resource := _nearest_resource(name):
                     kind = "limits" if name in container.limits else "requests"
                     message = f"there is no resource {name[:40]}: did you mean {resource}?"
@@ -291,7 +294,7 @@ def _nearest_resource(name: str) -> str:
         vendor_domain, _, plain = resource.partition("/")
         if device == plain:
             vendor = vendor_domain.split(".")[-2]
-            if get_close_matches(vendor, domain[:64].split("."), 1, _VENDOR_LIKENESS):
+            if get_close_matches(vendor, domain[:64].split(".")[-3:], 1, _VENDOR_LIKENESS):
                 return resource
     return ""
 

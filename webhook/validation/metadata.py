@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 from difflib import get_close_matches
+from itertools import islice
 from typing import Final
 
 from webhook.api import names
@@ -136,8 +137,9 @@ def kuberay_name_unknown(ray_object: RayObject) -> Iterator[Fault]:
     kinds = (("annotations", _KUBERAY_ANNOTATIONS), ("labels", _KUBERAY_LABELS))
     for (name, known_keys), (other, other_keys) in (kinds, kinds[::-1]):
         field = ray_object.meta / name
-        for key in field.map:
-            if not key.startswith(_KUBERAY_PREFIX) or key in known_keys:
+        keys = (key for key in field.map if key.startswith(_KUBERAY_PREFIX))
+        for key in islice(keys, _MOST_KEYS):
+            if key in known_keys:
                 continue
             if key in other_keys:
                 yield Fault(field.key(key), f"no effect among the {name}: move it to {other}")
@@ -153,6 +155,8 @@ _KUBERAY_ANNOTATIONS: Final = (
     "ray.io/disable-provisioned-head-restart", "ray.io/gcs-ft-deletion-timeout",
 )  # fmt: skip
 _KUBERAY_LABELS: Final = (names.LABEL_GANG, "ray.io/priority-class-name")
+_MOST_KEYS: Final = 64
+"""The keys of a map that are compared, since an object may have tens of thousands."""
 _MISSPELT: Final = 0.88
 """How much a misspelt name has in common with the right one."""
 
