@@ -98,7 +98,7 @@ def is_whole(api: Api, namespace: str, pods: Objects) -> bool:
 
 
 def host_id(uid: str) -> str:
-    return RepairHost("", uid, "", HostIdentity(0, 0, "")).id
+    return RepairHost("", uid, "", HostIdentity(0, 0, ""), ours=True).id
 
 
 def record(api: Api, namespace: str) -> Record:

@@ -29,7 +29,9 @@ from webhook.api import names
 from webhook.api.objects import RAYCLUSTER_BYTES_MAX
 from webhook.controller.podgroups import podgroup_reconciler
 from webhook.controller.podgroups.lifecycle import Action, Actual, decide
+from webhook.controller.podgroups.podgroup_reconciler import SCHEDULING_GROUPS
 from webhook.groups.annotations import CLUSTER, REPLICA, WORKER_GROUP
+from webhook.groups.group_config import RayClusterConfig
 from webhook.groups.identity import HostIdentity
 from webhook.groups.pod_groups import Desired
 
@@ -438,3 +440,23 @@ async def test_a_settled_cluster_costs_only_the_sweeps(api: FakeApi, version: st
     async with publishing(api, version):
         await eventually(lambda: counts(api) == BY_GROUP)
         await nothing_but_resyncs(api)
+
+
+async def test_between_resyncs_clusters_that_do_not_change_are_not_read_again(api: FakeApi) -> None:
+    reads: list[str] = []
+
+    def is_requested(cluster_config: RayClusterConfig) -> bool:
+        reads.append(cluster_config.name)
+        return SCHEDULING_GROUPS.is_requested(cluster_config)
+
+    for name, granularity in (("ray", WORKER_GROUP), ("other", "")):
+        api.put(RAYCLUSTERS, a_cluster(granularity, name))
+    subject = replace(SCHEDULING_GROUPS, is_requested=is_requested)
+    async with publishing(api, timing=replace(PACE, resync=3600), subject=subject) as p:
+        await eventually(lambda: counts(api) == BY_GROUP)
+        for name in ("ray", "other"):  # as an event of a pod that changes nothing does
+            p.publisher.queue.add(("default", name))
+        await p.rests.more(20)
+        before = [*reads]
+        await p.rests.more(20)
+        assert (reads, resyncs(api)) == (before, 1)

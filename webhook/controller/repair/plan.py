@@ -47,7 +47,7 @@ class RepairHost(Struct, frozen=True, gc=False):
     uid: str
     version: str
     identity: HostIdentity
-    ours: bool = False
+    ours: bool
     deleting: bool = False
     ended: bool = False
     runs: bool = False
