@@ -16,8 +16,9 @@ INSTALLED = [*PORTS, "--installation.namespace=n"]
 COMMANDS = {"serve": [*INSTALLED, "--tls.source=self-signed", "--port=0"], "controller": INSTALLED}
 
 
-@pytest.mark.parametrize("form", ["json", "text"])
-@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize(
+    ("command", "form"), [("serve", "json"), ("controller", "json"), ("controller", "text")]
+)
 def test_each_line_has_the_form_of_the_log(command: str, form: str, tmp_path: Path) -> None:
     log = tmp_path / "log"
     with registry() as objects, log.open("w") as out:
