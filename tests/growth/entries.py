@@ -612,7 +612,7 @@ def _read_all(number: int) -> Call:
     store, clusters = RayClusterStore(ClusterIndex()), _clusters(number)
     for cluster in clusters:
         store.put(cluster)
-    return lambda: store.read_all(NAMESPACE, clusters[: number // 2], 9, 1.0)
+    return lambda: [*store.read_all(NAMESPACE, clusters[: number // 2], 9, 1.0)]
 
 
 def _read_behind(number: int) -> Call:
@@ -620,7 +620,7 @@ def _read_behind(number: int) -> Call:
 
     def read() -> None:
         for version, cluster in enumerate(clusters, 10):
-            store.read((NAMESPACE, cluster.metadata.name or ""), [cluster], version, version)
+            [*store.read((NAMESPACE, cluster.metadata.name or ""), [cluster], version, version)]
         for version in range(number + 10):
             store.reach(version)
 
@@ -645,7 +645,7 @@ def _read_pods(number: int) -> Call:
     store = PodStore(members)
     for each in range(number):
         members.put(f"p{each}", Member(key, HostIdentity(each // 4, each % 4, f"g-{each // 4}")))
-    return lambda: store.read(key, [], 9, 1.0)
+    return lambda: [*store.read(key, [], 9, 1.0)]
 
 
 def _sharded(number: int) -> Call:

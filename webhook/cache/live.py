@@ -3,7 +3,7 @@ watch may not have delivered yet, and the age of the known state.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Hashable, Iterator, Mapping, Sequence
 from functools import partial
 from math import inf
 from typing import Any, Final
@@ -42,6 +42,9 @@ _AT_ONCE: Final = 8
 """Concurrent reads per namespace: bounds the cost of reviews for RayClusters that do not exist,
 without delaying reads of other namespaces.
 """
+
+_PODS_AT_ONCE: Final = 128
+"""Pods of a live read that are handled in 1 ms, while reviews wait. A RayCluster may take 4 ms."""
 
 
 class Stores(Struct, frozen=True):
@@ -158,20 +161,28 @@ class LiveReader:
         labels = f",{names.LABEL_CLUSTER}={cluster},{names.LABEL_GROUP}={key.group}"
         resource, begun = pods_in(key.namespace, labels), self.now()
         pods, version = await read_list(self._api, resource, self._deadline)
-        stores.pods.read(key, pods, number(version), begun)
+        steps = stores.pods.read(key, pods, number(version), begun)
+        await _run_steps(steps, _PODS_AT_ONCE)
 
     async def _cluster(self, name: str, namespace: str, stores: Stores) -> None:
         resource, begun = rayclusters_in(namespace, name), self.now()
         clusters, version = await read_list(self._api, resource, self._deadline, partial=True)
-        stores.clusters.read((namespace, name), clusters, number(version), begun)
+        await _run_steps(stores.clusters.read((namespace, name), clusters, number(version), begun))
 
     async def _clusters(self, namespace: str, stores: Stores) -> None:
         resource, begun = rayclusters_in(namespace), self.now()
         clusters, version = await read_list(self._api, resource, self._deadline)
-        stores.clusters.read_all(namespace, clusters, number(version), begun)
+        await _run_steps(stores.clusters.read_all(namespace, clusters, number(version), begun))
 
     def _stores_of(self, namespace: str) -> Stores:
         return self._stores.get(namespace) or self._stores.get("", _UNWATCHED)
+
+
+async def _run_steps(steps: Iterator[None], at_once: int = 1) -> None:
+    """Run the steps of a live read. Other tasks run after each `at_once` of them."""
+    for number_of_steps, _ in enumerate(steps, 1):
+        if number_of_steps % at_once == 0:
+            await asyncio.sleep(0)
 
 
 class ClusterState:

@@ -3,7 +3,7 @@ RayClusters that of their configuration.
 """
 
 import logging
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 from functools import partial
 from operator import attrgetter
 from typing import Final
@@ -123,13 +123,14 @@ class RayClusterStore(Store[RayCluster, Name, RayClusterConfig]):
 
     def read_all(
         self, namespace: str, clusters: Iterable[RayCluster], version: int, begun: float
-    ) -> None:
+    ) -> Iterator[None]:
         """Handle a live read of all RayClusters of a namespace at `version`, which began at the
-        server's time `begun`. The scope of the namespace has an empty name.
+        server's time `begun`. The scope of the namespace has an empty name. Yield as `read` does.
         """
         listed = {cluster.metadata.name or "": cluster for cluster in clusters}
         for name in listed.keys() | self._known.names_in(namespace):
-            self._compare((namespace, name), [listed[name]] if name in listed else [], version)
+            values = [listed[name]] if name in listed else []
+            yield from self._compare((namespace, name), values, version)
         self.note_read((namespace, ""), begun)
 
 

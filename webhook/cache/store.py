@@ -17,7 +17,7 @@ deleted is stored until the watch delivers its deletion.
 See docs/contributing/decisions/0003-list-and-watch.md.
 """
 
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from heapq import heapify, heappop, heappush
 from itertools import count
 from math import inf
@@ -199,41 +199,45 @@ class Store(Generic[T, S, V]):
         self.listed_at = begun
         return len(gone)
 
-    def read(self, scope: S, values: Iterable[T], version: int, begun: float = -inf) -> None:
+    def read(
+        self, scope: S, values: Iterable[T], version: int, begun: float = -inf
+    ) -> Iterator[None]:
         """Handle a live read of all objects of `scope` at `version`, which began at the server's
-        time `begun`.
+        time `begun`. Yield after each object: other changes may be handled before the next one.
         """
-        self._compare(scope, values, version)
+        yield from self._compare(scope, values, version)
         self.note_read(scope, begun)
 
-    def _compare(self, scope: S, values: Iterable[T], version: int) -> None:
+    def _compare(self, scope: S, values: Iterable[T], version: int) -> Iterator[None]:
         listed_uids = set()
-        horizon = max(self.reached, self._horizons.get(scope, 0))
         for value in values:
             uid = value.metadata.uid or ""
             old = self._objects.get(uid)
             new = self._keep(value, old)
             # The selector has the name of the RayCluster, which a deleted one may have had, too.
-            if new is not None and self._scope(new) != scope:
-                continue
-            listed_uids.add(uid)
-            at = number(value.metadata.resource_version)
-            # An unknown object that is not newer than the watch was deleted: the API server may
-            # have answered this read before the deletion that the watch has delivered.
-            next_version = self._ahead.get(uid, max(horizon, self._find_reached_version(uid)) + 1)
-            if at < next_version:
-                continue
-            self._ahead.remove(uid)
-            if new is not None and at > self.reached:
-                self._ahead.set(uid, at)
-            self._set(uid, old, new)
+            if new is None or self._scope(new) == scope:
+                listed_uids.add(uid)
+                self._compare_object(scope, value, old, new)
+            yield
         for uid in [uid for uid in self._uids_in(scope) if uid not in listed_uids]:
             # A slow read must not remove an object that the watch delivered after it.
             if self._ahead.get(uid, self._find_reached_version(uid)) <= version:
                 self.remove(uid)
         # The watch may still deliver older events about objects that this read did not contain.
-        if version > horizon:
+        if version > max(self.reached, self._horizons.get(scope, 0)):
             self._horizons.set(scope, version)
+
+    def _compare_object(self, scope: S, value: T, old: V | None, new: V | None) -> None:
+        uid, at = value.metadata.uid or "", number(value.metadata.resource_version)
+        # An unknown object that is not newer than the watch was deleted: the API server may have
+        # answered this read before the deletion that the watch has delivered.
+        reached = max(self._find_reached_version(uid), self._horizons.get(scope, 0))
+        if at < self._ahead.get(uid, reached + 1):
+            return
+        self._ahead.remove(uid)
+        if new is not None and at > self.reached:
+            self._ahead.set(uid, at)
+        self._set(uid, old, new)
 
     def note_read(self, scope: S, begun: float) -> None:
         """Record a live read of a whole scope, which began at the server's time `begun`. The oldest

@@ -55,6 +55,20 @@ async def test_a_group_is_read_with_its_cluster_and_older_events_do_not_undo_tha
         assert f.identities(KEY) == expected
 
 
+async def test_other_tasks_run_between_the_clusters_of_a_namespace(api: FakeApi) -> None:
+    async with following(api) as f:
+        await eventually(lambda: api.watching == 2)
+        api.mute()
+        for number in range(9):
+            api.put(RAYCLUSTERS, a_raycluster(f"ray-{number}"))
+        reading = asyncio.create_task(f.state.reader.read(ReadClusters("default")))
+        lengths = set()
+        while not reading.done():
+            lengths.add(len(f.clusters))
+            await asyncio.sleep(0)
+        assert lengths >= set(range(9))
+
+
 async def test_a_raycluster_that_became_unreadable_is_not_deleted(api: FakeApi) -> None:
     async with following(api) as f:
         api.put(RAYCLUSTERS, a_raycluster())
