@@ -6,6 +6,7 @@ See docs/contributing/decisions/0003-list-and-watch.md.
 
 import logging
 from contextlib import aclosing
+from functools import partial
 from math import inf
 from typing import Any, Final, Generic, TypeVar
 
@@ -14,7 +15,7 @@ from msgspec import Struct, field
 
 from webhook.api.formats import in_line
 from webhook.cache.store import Store, number
-from webhook.kubeclient.client import JSON, METADATA, UNREADABLE, Api
+from webhook.kubeclient.client import JSON, METADATA, UNREADABLE, Api, decode_nested
 from webhook.kubeclient.errors import ApiError, Status
 from webhook.kubeclient.timeouts import Backoff, Clock, Timing
 from webhook.kubeclient.wire import (
@@ -252,18 +253,21 @@ def decode_event(codec: Codec[T], line: bytes) -> WatchEvent[T] | WatchEvent[Stu
     """Return an event ADDED, MODIFIED, DELETED or BOOKMARK, with a stub for an object that cannot
     be decoded. Raises ApiError, also for an event ERROR.
     """
-    event: WatchEvent[T] | WatchEvent[Stub]
     try:
-        try:
-            is_small = len(line) <= codec.limit
-            event = codec.events.decode(line) if is_small else codec.large_event(line)
-        except msgspec.ValidationError:
-            event = _stubs.decode(line)
+        event = decode_nested(partial(_decode_event, codec), line)
         if event.type == "ERROR":
             raise _build_watch_error(_statuses.decode(line).object)
     except UNREADABLE as error:
         raise build_decode_error("watch", line) from error
     return event
+
+
+def _decode_event(codec: Codec[T], line: bytes) -> WatchEvent[T] | WatchEvent[Stub]:
+    try:
+        is_small = len(line) <= codec.limit
+        return codec.events.decode(line) if is_small else codec.large_event(line)
+    except msgspec.ValidationError:
+        return _stubs.decode(line)
 
 
 def _build_watch_error(status: Status) -> ApiError:

@@ -6,9 +6,11 @@ See docs/contributing/decisions/0031-requests-to-the-api-server.md.
 
 import asyncio
 import os
+import re
 import ssl
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
+from functools import partial
 from time import monotonic
 from typing import Final, Self, TypeVar
 from urllib.parse import urlencode
@@ -265,10 +267,27 @@ def _target(path: str, query: Query) -> str:
     return f"{path}?{urlencode(query)}" if query else path
 
 
+# Fields are objects in objects, and texts, so the first bracket outside of a text is the last one.
+_MANAGED_FIELDS: Final = re.compile(
+    rb'"managedFields":\s*+\[(?:[^"\]]++|"(?:[^"\\]++|\\.)*+")*+\]', re.DOTALL
+)
+
+
+def decode_nested(decode: Callable[[bytes], T], data: bytes) -> T:
+    """Return decoded JSON of the API server. Anyone who may write an object can nest its
+    `managedFields` more deeply than decoders follow; then they are left out.
+    """
+    try:
+        return decode(data)
+    except RecursionError:
+        return decode(_MANAGED_FIELDS.sub(b'"managedFields":[]', data))
+
+
 def decode_response(body: bytes, kind: type[T]) -> T:
     """Return the body of a response as `kind`. Raises ApiError."""
+    decode: Callable[[bytes], T] = partial(msgspec.json.decode, type=kind)
     try:
-        return msgspec.json.decode(body, type=kind)
+        return decode_nested(decode, body)
     except UNREADABLE as error:
         message = "the API server's response is not of the expected form: is a proxy in between?"
         raise ApiError("garbled", message) from error

@@ -10,7 +10,15 @@ import msgspec
 from msgspec import Raw, Struct, field, structs
 
 from webhook.api.objects import Outline
-from webhook.kubeclient.client import JSON, LINE_BYTES, LIST_METADATA, UNREADABLE, Api, Query
+from webhook.kubeclient.client import (
+    JSON,
+    LINE_BYTES,
+    LIST_METADATA,
+    UNREADABLE,
+    Api,
+    Query,
+    decode_nested,
+)
 from webhook.kubeclient.errors import ApiError
 from webhook.kubeclient.timeouts import PAGE_ITEMS
 
@@ -121,13 +129,13 @@ class Codec(Generic[T]):
         decoded. Raises ApiError.
         """
         try:
-            page = _raw_pages.decode(body)
+            page = decode_nested(_raw_pages.decode, body)
             meta, items = page.metadata, list[T]()
             for raw in page.items or ():
                 if meta.portion_bytes >= PORTION_BYTES:
                     yield meta, items
                     meta, items = structs.replace(meta, unreadable=[], portion_bytes=0), []
-                item = self._decode_item(raw)
+                item = decode_nested(self._decode_item, bytes(raw))
                 if isinstance(item, Stub):
                     meta.unreadable.append(item.metadata.uid)
                 else:
@@ -137,8 +145,8 @@ class Codec(Generic[T]):
             raise build_decode_error("list", body) from error
         yield meta, items
 
-    def _decode_item(self, raw: Raw) -> T | Stub:
-        size = len(memoryview(raw))
+    def _decode_item(self, raw: bytes) -> T | Stub:
+        size = len(raw)
         try:
             if size <= self.limit:
                 return self._item.decode(raw)

@@ -13,7 +13,7 @@ from tests.builders import Object, a_pod, items_of, uid_of
 from tests.harness.objects import a_raycluster
 from tests.harness.work import lines
 from webhook.api import names
-from webhook.api.objects import OBJECT_BYTES_MAX, RAYCLUSTER_BYTES_MAX, RayCluster
+from webhook.api.objects import OBJECT_BYTES_MAX, RAYCLUSTER_BYTES_MAX, Bare, RayCluster
 from webhook.cache.cluster_cache import OTHERS, POD_GROUPS, PODS, RAYCLUSTERS, WORKLOADS, Kind
 from webhook.cache.informer import decode_event
 from webhook.cache.serve_stores import PodStore, RayClusterStore, pods_in, rayclusters_in
@@ -22,7 +22,7 @@ from webhook.groups.identity import HostIdentity
 from webhook.groups.identity_index import Membership
 from webhook.groups.identity_labels import WORKER_POD_BYTES_MAX
 from webhook.kubeclient import wire
-from webhook.kubeclient.client import Api, Query
+from webhook.kubeclient.client import Api, Query, decode_response
 from webhook.kubeclient.errors import ApiError
 from webhook.kubeclient.wire import PAGE_BYTES, PORTION_BYTES, Codec, Stub, pages, read_list
 from webhook.objects.live_objects import LiveService
@@ -109,6 +109,24 @@ def _of_size(size: int) -> Object:
     missing = size - len(_compact(document))
     document["metadata"]["annotations"]["x"] = "x" * missing
     return document
+
+
+KINDS = [pods_in(""), rayclusters_in(""), RAYCLUSTERS, PODS, POD_GROUPS, WORKLOADS, *OTHERS]
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=attrgetter("plural"))
+def test_managed_fields_of_any_depth_do_not_end_a_list_or_a_watch(kind: Kind[Any]) -> None:
+    # As the API server stores them for anyone who may create the object.
+    entry = {"manager": 'a]"managedFields":[', "fieldsV1": {}}
+    meta = {"name": "a", "uid": "u", "resourceVersion": "5", "annotations": {"a": '"]\\'}}
+    document = json.dumps({"metadata": {**meta, "managedFields": [entry, entry]}})
+    deep = document.replace("{}", '{"f:a":' * 9990 + "{}" + "}" * 9990).encode()
+    decoded = decode_event(kind.codec, b'{"type":"ADDED","object":' + deep + b"}").object
+    assert (decoded.metadata.uid, decoded.metadata.resource_version) == ("u", "5")
+    assert decode_response(deep, Bare).metadata.annotations == meta["annotations"]
+    page = b'{"metadata":{},"items":[' + b",".join([deep, document.encode(), deep]) + b"]}"
+    ((_, items),) = kind.codec.portions(page)
+    assert [item.metadata.uid for item in items] == ["u", "u", "u"]
 
 
 def _compact(document: object) -> bytes:
