@@ -37,6 +37,24 @@ def redis_address_alone(cluster: ClusterSpec) -> Iterator[Fault]:
         yield Fault(entry / "name", message, FORBIDDEN)
 
 
+def redis_address_missing(cluster: ClusterSpec) -> Iterator[Fault]:
+    """Fault tolerance by Redis without its address.
+
+    Before 1.7 the CRD of KubeRay requires the address. Later, the GCS runs without Redis, so the
+    RayCluster has no fault tolerance.
+
+    https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/common/pod.go
+    """
+    options = _options(cluster)
+    # Other rules report storage of RocksDB without its backend, and an address outside the options.
+    if not options.given or _rocksdb(cluster) or (options / "storage").given:
+        return
+    field = options / "redisAddress"
+    if not field.text and cluster.head.variable(names.RAY_REDIS_ADDRESS) is None:
+        message = "redisAddress is not set: write the address of Redis, such as redis:6379"
+        yield Fault(field, message, REQUIRED)
+
+
 def redis_settings_outside_options(cluster: ClusterSpec) -> Iterator[Fault]:
     """Settings of Redis outside the options of fault tolerance, while options are set.
 

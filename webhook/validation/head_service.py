@@ -4,8 +4,9 @@ from collections.abc import Iterator
 from typing import Final
 
 from webhook.api import names
+from webhook.api.formats import shorten
 from webhook.api.quantity import read_number
-from webhook.api.review import REQUIRED
+from webhook.api.review import NOT_SUPPORTED, REQUIRED
 from webhook.validation.change import INCREMENTAL
 from webhook.validation.cluster import ClusterSpec
 from webhook.validation.field import Field
@@ -24,6 +25,7 @@ _LOOPBACK: Final = ("127.0.0.1", "localhost", "::1")
 _PREFIXES_SINCE: Final = (1, 6)
 """The first release of KubeRay that also serves ports whose names begin with `serve-`."""
 _PORT_MAX: Final = 65535
+_SERVICE_TYPES: Final = ("ClusterIP", "NodePort", "LoadBalancer", "ExternalName")
 _FALSE: Final = ("false", "f", "0", "off", "n", "no")
 
 
@@ -54,6 +56,21 @@ def head_port_unnamed(ray_object: RayObject) -> Iterator[Fault]:
         service = ray_object.service
         port = _read_serve_port(service) if service is not None else None
         yield _build_port_fault(ports, _SERVE, port or _SERVE_PORT)
+
+
+def head_service_type_unknown(cluster: ClusterSpec) -> Iterator[Fault]:
+    """A type of the head's Service that is not among those of Kubernetes.
+
+    The API server refuses the Service, and KubeRay creates no pods without it.
+
+    https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/common/service.go
+    (`BuildServiceForHeadPod`)
+    """
+    head = cluster.head.field
+    for field in (head / "serviceType", head / "headService" / "spec" / "type"):
+        if field.text and field.text not in _SERVICE_TYPES:
+            message = f"{shorten(field.text, 40)!r}: write ClusterIP, NodePort or LoadBalancer"
+            yield Fault(field, message, NOT_SUPPORTED)
 
 
 def head_dashboard_off(cluster: ClusterSpec) -> Iterator[Fault]:

@@ -99,7 +99,7 @@ def ray_start_param_unknown(cluster: ClusterSpec) -> Iterator[Fault]:
     for group in cluster.every_group:
         for name in group.params:
             if name not in KNOWN:
-                message = f"ray start has no --{name[:40]}{_suggestion(name[:64])}"
+                message = f"ray start has no --{name[:40].lstrip('-')}{_suggestion(name[:64])}"
                 yield Fault(group.param(name), message, NOT_SUPPORTED)
 
 
