@@ -1,6 +1,6 @@
 """The pods and other objects that a Ray object needs beside those that exist."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from msgspec import Struct, field
 
@@ -16,18 +16,22 @@ from webhook.validation.rule_settings import RuleSettings
 class Growth(Struct):
     """The pods and other objects that a Ray object needs in a namespace with limits.
 
-    `distinct`: the first template of each amounts, without those of no pods. `ending` are existing
-    pods that KubeRay deletes, each template with their number. `second`: a second RayCluster starts
-    beside the old one.
+    `ending` are existing pods that KubeRay deletes, each template with their number. `second`: a
+    second RayCluster starts beside the old one.
     """
 
     new: RayObject
     limits: NamespaceLimits
     templates: list[PodTemplate]
-    distinct: list[PodTemplate]
     ending: list[tuple[PodAmounts, int]] = field(default_factory=list)
     counts: dict[str, int] = field(default_factory=dict)
     second: bool = False
+
+    @property
+    def distinct(self) -> Iterable[PodTemplate]:
+        """The first template of each amounts, without those of no pods."""
+        templates = {id(pod.amounts): pod for pod in reversed(self.templates) if pod.most}
+        return reversed(templates.values())
 
 
 def read_limits(value: object, settings: RuleSettings) -> NamespaceLimits | None:
@@ -57,8 +61,7 @@ def read_growth(old: RayObject | None, new: RayObject, *, second: bool = False) 
     old_templates = templates if old is new else [] if old is None else reader.read(old)
     if reader.work > WORK_MAX:
         return None
-    distinct = {id(pod.amounts): pod for pod in reversed(templates) if pod.most}
-    growth = Growth(new, limits, templates, [*reversed(distinct.values())], second=second)
+    growth = Growth(new, limits, templates, second=second)
     if old is None or second:
         growth.counts = _count_objects(new, second=second)
         return growth

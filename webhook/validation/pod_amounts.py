@@ -149,7 +149,7 @@ class TemplateReader:
     def _amounts(self, spec: dict[str, Any], *added: ContainerAmounts) -> PodAmounts:
         """Return the amounts of a template to which KubeRay adds containers."""
         deadline, affinity = spec.get("activeDeadlineSeconds"), spec.get("affinity")
-        named, resources = spec.get("priorityClassName"), spec.get("resources")
+        named, resources = spec.get("priorityClassName"), map_of(spec.get("resources"))
         containers = [*_containers(spec), *added]
         key = (deadline, affinity, named, resources, containers)
         for other, amounts in self._recent:
@@ -158,10 +158,10 @@ class TemplateReader:
         self.work += len(containers) * self._limits.size
         if self.work > WORK_MAX:
             containers = []
-        completed, requests, limits = self._complete(containers, map_of(resources))
+        completed, requests, limits = self._complete(containers, resources)
         amounts = PodAmounts(
             completed,
-            pod_level=any(map_of(resources).get(kind) for kind in ("requests", "limits")),
+            pod_level=bool(resources.get("requests") or resources.get("limits")),
             requests=requests,
             limits=limits,
             usage={"pods": 1000, "count/pods": 1000, **self._limits.usage(requests, limits)},
@@ -183,13 +183,8 @@ class TemplateReader:
         https://github.com/kubernetes/kubernetes/blob/v1.36.0/plugin/pkg/admission/limitranger/admission.go
         """
         completed = [self._read(container) for container in containers]
+        requests, limits = self._read_pod(resources, completed) if resources else ({}, {})
         default, default_request = self._limits.default, self._limits.default_request
-        requests = thousandths(resources.get("requests"), self._limits.resources)
-        limits = thousandths(resources.get("limits"), self._limits.resources)
-        if requests or limits:
-            summed, _ = _aggregate_amounts(completed)
-            of_pod: Thousandths = {name: summed[name] for name in (_CPU, _MEMORY) if name in summed}
-            requests = {**limits, **of_pod, **requests}
         for container in completed:
             if not default_request.keys() <= container.limits.keys():
                 container.limits = {**default, **container.limits}
@@ -197,7 +192,19 @@ class TemplateReader:
         if self._raised and containers and containers[-1] is _WAITING:
             _raise(completed[-1], completed[0].requests)
         summed, summed_limits = _aggregate_amounts(completed)
-        return completed, {**summed, **requests}, {**summed_limits, **limits}
+        return completed, summed | requests, summed_limits | limits
+
+    def _read_pod(
+        self, resources: dict[str, Any], containers: list[ContainerAmounts]
+    ) -> tuple[Thousandths, Thousandths]:
+        """Return the requests and limits of a pod itself."""
+        requests = thousandths(resources.get("requests"), self._limits.resources)
+        limits = thousandths(resources.get("limits"), self._limits.resources)
+        if requests or limits:
+            summed, _ = _aggregate_amounts(containers)
+            of_pod: Thousandths = {name: summed[name] for name in (_CPU, _MEMORY) if name in summed}
+            requests = {**limits, **of_pod, **requests}
+        return requests, limits
 
     def _read(self, container: ContainerAmounts) -> ContainerAmounts:
         """Return the amounts of a container of the resources that the namespace limits."""
