@@ -275,11 +275,12 @@ _MANAGED_FIELDS: Final = re.compile(
 
 def decode_nested(decode: Callable[[bytes], T], data: bytes) -> T:
     """Return decoded JSON of the API server. Anyone who may write an object can nest its
-    `managedFields` more deeply than decoders follow; then they are left out.
+    `managedFields` more deeply than decoders follow, and name fields in bytes that are not UTF-8;
+    then they are left out.
     """
     try:
         return decode(data)
-    except RecursionError:
+    except (RecursionError, UnicodeDecodeError):
         return decode(_MANAGED_FIELDS.sub(b'"managedFields":[]', data))
 
 

@@ -124,6 +124,8 @@ def test_managed_fields_of_any_depth_do_not_end_a_list_or_a_watch(kind: Kind[Any
     decoded = decode_event(kind.codec, b'{"type":"ADDED","object":' + deep + b"}").object
     assert (decoded.metadata.uid, decoded.metadata.resource_version) == ("u", "5")
     assert decode_response(deep, Bare).metadata.annotations == meta["annotations"]
+    garbled = document.replace("{}", '{"f:x":{}}').encode().replace(b"f:x", b"f:\xff")
+    assert decode_response(garbled, dict[str, Any])["metadata"]["uid"] == "u"
     page = b'{"metadata":{},"items":[' + b",".join([deep, document.encode(), deep]) + b"]}"
     ((_, items),) = kind.codec.portions(page)
     assert [item.metadata.uid for item in items] == ["u", "u", "u"]
