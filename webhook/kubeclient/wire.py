@@ -194,25 +194,30 @@ PAGES_MAX: Final = 10_000
 async def pages(
     api: Api, resource: Resource[T], deadline: float, limit: int = PAGE_ITEMS
 ) -> AsyncGenerator[tuple[ListMeta, list[T]]]:
-    """Yield the objects of a list in portions, from pages of up to `limit` objects. After a page
-    that is too large, the next ones have half as many. Between two portions, other tasks run.
+    """Yield the objects of a list in portions, from pages of up to `limit` objects. A page that is
+    too large is halved, and doubled again after small ones: anyone can create objects that fill a
+    page.
+    Between two portions, other tasks run.
     Raises ApiError, also for a list of more than PAGES_MAX pages. Callers use `aclosing`: their
     errors leave the list before its end.
     """
     continuation: Query = ()
+    number = limit
     accept = LIST_METADATA if resource.metadata_only else JSON
     for _ in range(PAGES_MAX):
-        query = [*resource.query, ("limit", str(limit)), *continuation]
+        query = [*resource.query, ("limit", str(number)), *continuation]
         try:
-            bytes_max = PAGE_BYTES if limit > 1 else LINE_BYTES
+            bytes_max = PAGE_BYTES if number > 1 else LINE_BYTES
             body = await api.get(
                 resource.path, query, deadline=deadline, accept=accept, bytes_max=bytes_max
             )
         except ApiError as error:
-            if error.reason != "large" or limit == 1:
+            if error.reason != "large" or number == 1:
                 raise
-            limit //= 2
+            number //= 2
             continue
+        if len(body) < PAGE_BYTES // 4:
+            number = min(2 * number, limit)
         for meta, items in resource.codec.portions(body):
             yield meta, items
             await asyncio.sleep(0)
