@@ -223,8 +223,10 @@ def _affinity_expressions(group: GroupSpec) -> Iterator[Field]:
 def tpu_topology_unlisted(cluster: ClusterSpec) -> Iterator[Fault]:
     """A TPU topology that is not in Ray's list of its generation.
 
-    Only `slice_placement_group` of Ray refuses to reserve such a slice; its pods start, and form
-    the slice. A node pool has one topology, so another one is no remedy.
+    With the right number of dimensions, only `slice_placement_group` of Ray refuses to reserve such
+    a slice; its pods start, and form the slice. A node pool has one topology, so another one is no
+    remedy. No node pool has a topology of two dimensions of a generation with three, or the
+    reverse.
 
     https://github.com/ray-project/ray/blob/master/python/ray/_private/accelerators/tpu.py
     """
@@ -233,11 +235,18 @@ def tpu_topology_unlisted(cluster: ClusterSpec) -> Iterator[Fault]:
         if generation is None or not topology or group.slice.unchecked:
             continue
         try:
-            listed = parse_topology(topology) in LISTED[generation.name]
+            sizes = parse_topology(topology)
         # Another rule reports a topology that cannot be read.
         except TopologyError:
             continue
-        if not listed:
+        listed_topologies = LISTED[generation.name]
+        dimensions = len(next(iter(listed_topologies)))
+        if len(sizes) != dimensions:
+            chips = group.count(TPU) * group.hosts
+            other = advice(generation, chips, f"write {dimensions} numbers")
+            problem = f"TPU {generation.name} has {dimensions} dimensions"
+            yield Fault(group.slice_field, f"{problem}, so no node has {topology}: {other}")
+        elif sizes not in listed_topologies:
             refused = f"slice_placement_group of Ray refuses {topology} of TPU {generation.name}"
             message = f"{refused}, and nothing else does"
             yield Fault(group.slice_field, message)

@@ -160,6 +160,18 @@ def test_a_shape_that_ray_does_not_list_is_no_reason_to_change_it() -> None:
     )
 
 
+@pytest.mark.parametrize(("topology", "hosts", "accelerator", "message"), [
+    ("2x4", 2, "tpu-v5p-slice", "v5p has 3 dimensions, so no node has 2x4: use topology 2x2x2"),
+    ("1x2x4", 2, "tpu-v6e-slice", "v6e has 2 dimensions, so no node has 1x2x4: use topology 2x4"),
+    ("3x4", 3, "tpu7x", "tpu7x has 3 dimensions, so no node has 3x4: write 3 numbers"),
+])  # fmt: skip
+def test_a_topology_has_the_dimensions_of_its_generation(
+    topology: str, hosts: int, accelerator: str, message: str
+) -> None:
+    cluster = a_cluster().group(hosts=hosts).tpu(topology, 4, accelerator)
+    assert [finding.message for finding in findings(cluster)] == [f"TPU {message}"]
+
+
 @pytest.mark.parametrize("topology", ["16x4x4", "4x16x4", "4x4x24"])
 def test_the_largest_dimensions_that_ray_lists(topology: str) -> None:
     hosts = math.prod(map(int, topology.split("x"))) // 4
