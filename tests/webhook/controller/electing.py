@@ -49,6 +49,7 @@ class LeaseInMemory:
     holding: Holding = field(default_factory=Holding)
     version: int = 0
     writes: int = 0
+    reads: int = 0
 
     def seen_by(self, *, reachable: bool = True) -> "View":
         """Return it as one process sees it."""
@@ -65,6 +66,7 @@ class View(Lease):
 
     async def read(self, seconds: float) -> tuple[Holding, str]:
         self._check(seconds)
+        self._lease.reads += 1
         return self._lease.holding, str(self._lease.version) if self._lease.version else ""
 
     async def write(self, holding: Holding, version: str, seconds: float) -> None:

@@ -31,6 +31,7 @@ async def test_of_many_that_start_at_once_one_works_and_goes_on_working() -> Non
         assert lease.holding.holder_identity == first
         assert lease.holding.lease_duration_seconds == 15
         assert lease.writes <= 62, "one renewal every two seconds"
+        assert lease.reads <= 62 + 4 * 120 / POLL_SECONDS, "the others poll twice a second"
         assert all(each.leader.answered for each in found)
 
 
