@@ -47,7 +47,8 @@ def templates(found: Desired) -> dict[str, int]:
 
 
 def test_a_whole_cluster_waits_for_its_head_and_every_desired_pod() -> None:
-    found = desired(asking(CLUSTER).group("a", hosts=4, replicas=2).group("b", replicas=3))
+    cluster = asking(CLUSTER).group("a", hosts=4, replicas=2).group("b", replicas=3)
+    found = desired(cluster.group("without-hosts", hosts=-1, replicas=2))
     assert counts(found) == {"c-all": 12}
     assert templates(found) == {"cluster": 12}
 

@@ -75,6 +75,11 @@ def test_one_maximum_may_equal_the_baseline_and_both_may_not() -> None:
     assert found(a_resized_cluster(max_cpu="4000m", max_memory="8192Mi")) == {
         ("ippr-without-effect", ANNOTATION)
     }
+    entry = {"max-cpu": "4", "max-memory": "8Gi", "resize-timeout": 60}
+    text = json.dumps({"groups": {"gone": entry, "workers": entry}})
+    gone, same = sorted(finding.message for finding in findings(_annotated(text)))
+    assert gone.startswith('group "gone" does not exist: ')
+    assert same.startswith('group "workers" has max-cpu and max-memory from the start: ')
 
 
 def test_the_baseline_is_the_limit_and_else_the_request() -> None:
