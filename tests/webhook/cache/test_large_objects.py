@@ -268,6 +268,7 @@ async def test_a_page_of_many_rayclusters_is_decoded_in_portions_between_other_t
     assert portions == 100
     assert turns >= portions - 1
     assert server.asked[0] * size > PAGE_BYTES >= server.asked[-1] * size
+    assert server.asked[:4] == [100, 50, 25, 12]
 
 
 async def test_one_object_may_be_larger_than_a_page_of_several() -> None:
@@ -278,12 +279,12 @@ async def test_one_object_may_be_larger_than_a_page_of_several() -> None:
 
 
 async def test_a_list_that_is_returned_at_once_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(wire, "LIST_BYTES_MAX", 100_000)
+    monkeypatch.setattr(wire, "LIST_BYTES_MAX", 1 << 20)
     for number, large in ((9, False), (11, True)):
-        api, _ = _api([_of_size(10_000) for _ in range(number)])
+        api, _ = _api([_of_size(100_000) for _ in range(number)])
         reading = read_list(api, rayclusters_in(""), 5.0)
         if large:
-            with pytest.raises(ApiError, match="more than 0 MiB"):
+            with pytest.raises(ApiError, match="more than 1 MiB"):
                 await reading
         else:
             assert len((await reading)[0]) == number

@@ -192,7 +192,7 @@ async def test_a_bug_is_logged_once_and_stops_no_key(caplog: pytest.LogCaptureFi
         for key in ("RayCluster team/ray", "all RayClusters")
         for error in ("KeyError: 'a bug'", "ValueError: a bug")
     ]
-    assert all(each.exc_info for each in bug_records)
+    assert all(each.exc_info and each.levelname == "ERROR" for each in bug_records)
 
 
 async def test_a_queue_that_does_not_run_keeps_nothing() -> None:

@@ -233,6 +233,7 @@ def test_a_group_that_ray_resizes_has_findings_for_ray_and_for_its_sidecar() -> 
     ("{}", "no group is resized"), ('{"groups": {}}', "no group is resized"),
     ('{"group": {"workers": {}}}', "Ray ignores 'group': write groups"),
     ('{"Groups": {}}', "Ray ignores 'Groups': write groups"),
+    ('{"Groups": {}, "group": {}}', "Ray ignores 'Groups': write groups"),
     ('{"other": 1}', "no group is resized"),
 ])  # fmt: skip
 def test_an_annotation_that_names_no_group_has_no_effect(text: str, said: str) -> None:
