@@ -39,6 +39,14 @@ def test_a_port_has_32_bits(port: object, fine: bool) -> None:
     assert found(with_port(port)) == ([] if fine else [path])
 
 
+@pytest.mark.parametrize("bits", [32, 64])
+def test_integers_have_the_range_of_their_type(bits: int) -> None:
+    low, high = -(2 ** (bits - 1)), 2 ** (bits - 1) - 1
+    for number, wrong in ((low - 1, True), (low, False), (high, False), (high + 1, True)):
+        field = "priority" if bits == 32 else "terminationGracePeriodSeconds"
+        assert undecodable("RayCluster", a_cluster().group().pod(**{field: number}).build()) is wrong
+
+
 @pytest.mark.parametrize(("value", "path"), [
     (a_job().spec(backoffLimit=HUGE).build(), "spec.backoffLimit"),
     (a_service().spec(serveService={"spec": {"ports": [{"port": 1, "targetPort": HUGE}]}}).build(),
