@@ -9,7 +9,7 @@ from cryptography import x509
 from cryptography.exceptions import InvalidSignature
 
 from webhook.certs.context import CertificateError, SwappingContext, read_validity
-from webhook.certs.issue import Pair, issue_authority, issue_server
+from webhook.certs.issue import CLOCK_SKEW, Pair, issue_authority, issue_server
 from webhook.certs.self_signed import (
     PUBLISHED_FIRST,
     Holdings,
@@ -181,10 +181,14 @@ def _worn(secret_store: MemorySecretStore, now: datetime) -> bytes:
     return issue_server(authority, NAMES, 90, now - timedelta(days=80)).certificate
 
 
-def test_the_old_authority_leaves_the_bundle_when_it_has_expired() -> None:
-    held = advance(None, NAMES, START)
-    expired = issue_authority("old", 1, START - timedelta(days=9))
-    assert advance(held._replace(previous=expired.certificate), NAMES, START).previous == b""
+@pytest.mark.parametrize(("issued", "fine"), [
+    (timedelta(days=-1), False), (timedelta(days=-1, seconds=1), True),
+    (2 * CLOCK_SKEW, True), (2 * CLOCK_SKEW + timedelta(seconds=1), False),
+])  # fmt: skip
+def test_the_old_authority_is_in_the_bundle_while_it_is_valid(issued: timedelta, fine: bool) -> None:
+    old = issue_authority("old", 1, START + issued).certificate
+    held = advance(None, NAMES, START)._replace(previous=old)
+    assert advance(held, NAMES, START).previous == (old if fine else b"")
 
 
 def test_a_leaf_for_other_names_is_replaced_at_once() -> None:

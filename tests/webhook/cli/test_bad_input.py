@@ -16,6 +16,7 @@ from tests.harness.running import At, Run, Write
 from tests.harness.scenes import Object, Scene, llama
 from tests.harness.served import kubeconfig
 from webhook.api import names
+from webhook.cli import parsing
 from webhook.manifest.kuberay_pods import MOST_PODS
 
 
@@ -175,6 +176,7 @@ def test_an_invalid_port_is_refused(port: str, run: Run) -> None:
 def test_an_invalid_time_is_refused(span: str, run: Run) -> None:
     error = refused(run, "check", f"--wait={span}")
     assert f"{span!r} is not a time: write 90s, 2m or 1h" in error
+    assert [parsing.span(each) for each in ("90", "90s", "2m", "1h")] == [90, 90, 120, 3600]
 
 
 def test_a_baseline_that_is_a_folder_is_named(tmp_path: Path, run: Run, write: Write) -> None:
