@@ -185,7 +185,7 @@ def _worn(secret_store: MemorySecretStore, now: datetime) -> bytes:
     (timedelta(days=-1), False), (timedelta(days=-1, seconds=1), True),
     (2 * CLOCK_SKEW, True), (2 * CLOCK_SKEW + timedelta(seconds=1), False),
 ])  # fmt: skip
-def test_the_old_authority_is_in_the_bundle_while_it_is_valid(issued: timedelta, fine: bool) -> None:
+def test_the_old_authority_is_in_the_bundle_while_valid(issued: timedelta, fine: bool) -> None:
     old = issue_authority("old", 1, START + issued).certificate
     held = advance(None, NAMES, START)._replace(previous=old)
     assert advance(held, NAMES, START).previous == (old if fine else b"")

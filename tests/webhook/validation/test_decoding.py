@@ -44,7 +44,8 @@ def test_integers_have_the_range_of_their_type(bits: int) -> None:
     low, high = -(2 ** (bits - 1)), 2 ** (bits - 1) - 1
     for number, wrong in ((low - 1, True), (low, False), (high, False), (high + 1, True)):
         field = "priority" if bits == 32 else "terminationGracePeriodSeconds"
-        assert undecodable("RayCluster", a_cluster().group().pod(**{field: number}).build()) is wrong
+        cluster = a_cluster().group().pod(**{field: number})
+        assert undecodable("RayCluster", cluster.build()) is wrong
 
 
 @pytest.mark.parametrize(("value", "path"), [
