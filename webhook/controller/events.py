@@ -104,8 +104,10 @@ class EventRecorder:
             except Exception as error:  # noqa: BLE001
                 self._handle_failure(event_request, error)
                 # The API server itself fails, so the next events would fail too; they stay for the
-                # next report.
+                # next report. This one is the last then: its namespace may be the cause, as with an
+                # event that users made too large to be changed.
                 if reason_of(error) not in _LOST:
+                    self._waiting[key] = self._waiting.pop(key)
                     return
                 self._series[key] = _Written(0, now, failure=kind_of(error))
             else:

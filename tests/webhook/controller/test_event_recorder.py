@@ -11,6 +11,7 @@ from tests.harness.following import client_of, plain
 from webhook.controller.events import CONTROLLER, EventRecorder
 from webhook.diagnostics.tracker import EventRequest, Kind, SeriesKey
 from webhook.kubeclient.client import Api, Query
+from webhook.kubeclient.errors import ApiError
 
 NOW = 1_795_262_400.0
 
@@ -147,13 +148,15 @@ async def test_a_flood_is_spread_over_looks(api: FakeApi) -> None:
 
 
 class Stumbling(Api):
-    """A client with a bug that events about one replica bring out."""
+    """A client with an error that events about one replica bring out."""
+
+    error: Exception = ValueError("a bug")
 
     async def create(
         self, path: str, body: Mapping[str, object], deadline: float = 5.0, query: Query = ()
     ) -> bytes:
         if "tpu-x7k2p" in str(body["note"]):
-            raise ValueError("a bug")
+            raise self.error
         return await super().create(path, body, deadline, query)
 
 
@@ -168,3 +171,13 @@ async def test_a_bug_keeps_no_other_notice(api: FakeApi, caplog: pytest.LogCaptu
     (record,) = [each for each in caplog.records if "a bug" in each.getMessage()]
     assert "RayCluster team/llama" in record.getMessage()
     assert record.exc_info
+
+
+async def test_an_event_that_always_fails_is_tried_after_the_others(api: FakeApi) -> None:
+    async with Stumbling(plain(api)) as connection:
+        connection.error = ApiError("server", "etcdserver: request is too large")
+        recorder = EventRecorder(connection, "one")
+        for seconds in (0, 10, 20):
+            await recorder.record([a_notice(), a_notice(replica="tpu-zzzzz")], NOW + seconds)
+    assert len(events(api)) == 1
+    assert recorder.failures == {"server": 3}
