@@ -124,7 +124,7 @@ def _explain_check(level: str, more: str, check: Callable[..., Any], end: str) -
     return _Entry(f"{level}: {first}", f"{more}\n\n{docstring}\n\n{end}")
 
 
-_AFTER_SOURCE: Final = re.compile(r"\nSources?: [^\n]*\n(?:[^\n]+\n)*")
+_AFTER_SOURCE: Final = re.compile(r"\nSources?:[^\n]*\n(?:[^\n]+\n)*")
 _FIRST_EXAMPLE: Final = re.compile("\n(?=- Example)")
 _OFF: Final = (
     """To turn it off for an installation (in the chart, under `config`):

@@ -162,14 +162,17 @@ def test_without_a_name_the_pods_of_the_files_are_named(run: Run, write: Write) 
         assert (ended.status, text in ended.err) == (2, True), text
 
 
-@pytest.mark.parametrize(("kind", "page", "known"), [
-    ("rule", "docs/rules.md#", [rule.id for rule in RULES]),
-    ("diagnosis", "docs/diagnoses.md#", [each.id for each in DIAGNOSES]),
+@pytest.mark.parametrize(("kind", "page", "example", "known"), [
+    ("rule", "docs/rules.md#", "\nFails, at", [rule.id for rule in RULES]),
+    ("diagnosis", "docs/diagnoses.md#", "\n- Example: ", [each.id for each in DIAGNOSES]),
 ])  # fmt: skip
-def test_every_rule_can_be_explained(kind: str, page: str, known: list[str], run: Run) -> None:
+def test_every_rule_is_explained_with_an_example(
+    kind: str, page: str, example: str, known: list[str], run: Run
+) -> None:
     for name in known:
         ended = run("explain", kind, name)
         assert (ended.status, f"{page}{name}" in ended.out) == (0, True), name
+        assert example in ended.out, name
 
 
 @pytest.mark.parametrize(("kind", "name"), [
