@@ -1,6 +1,6 @@
 """Panels of the page: a pod, a host or a diagnosis."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from inspect import cleandoc
 from re import compile as pattern
 from typing import Any, Final
@@ -22,6 +22,7 @@ from webhook.explain.pod_explanation import (
     identity_labels,
 )
 from webhook.objects.live_objects import LiveEvent, LivePod
+from webhook.objects.object_cache import ObjectCache
 
 _NUMBER: Final = pattern(r"\d{1,6}")
 _EVENTS: Final = 10
@@ -66,7 +67,7 @@ class Panels:
             created=pod.created,
             properties=_properties(pod, cluster),
             commands=_commands(pod, cluster),
-            events=_events(pod, examiner.object_cache.events.of(f"{namespace}/{name}")),
+            events=_list_events(pod, examiner.object_cache),
             labels=details.labels.items(),
             listed_problems=details.problems,
             heading="What it was given, and why",
@@ -194,7 +195,10 @@ def _commands(pod: LivePod, cluster: report.RayClusterReport | None) -> Iterator
         yield f"Ray dashboard, at http://localhost:{_DASHBOARD_PORT}", forward
 
 
-def _events(pod: LivePod, events: Iterable[LiveEvent]) -> list[LiveEvent]:
-    about = [event for event in events if event.involved_object.uid == pod.metadata.uid]
-    about.sort(key=lambda event: event.last or 0.0)
-    return about[: -_EVENTS - 1 : -1]
+def _list_events(pod: LivePod, objects: ObjectCache) -> list[LiveEvent]:
+    """Return the newest events of a pod, the last one first."""
+    meta = pod.metadata
+    ends = objects.events.of(f"{meta.namespace}/{pod.name}")
+    events = [event for event in ends if event.involved_object.uid == meta.uid]
+    events += objects.events_about(meta)
+    return sorted(events, key=lambda event: event.last or 0.0, reverse=True)[:_EVENTS]
