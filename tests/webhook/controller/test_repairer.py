@@ -341,7 +341,7 @@ def test_without_the_policy_for_tenants_repair_is_off_and_says_so(
     del server.pods["p0"]
     known = server.policies
     server.policies = {key: each for key, each in (known | absent).items() if each is not None}
-    repairer = looked(server, 0.0, 31.0, 62.0, 100.0)
+    repairer = looked(server, 0.0, 59.5, 60.0, 119.5)
     assert [*server.pods] == ["p1"]
     assert repairer.queue.failures == {"unprotected": 2}
     (log_text,) = [text for text in caplog.messages if "repair is off" in text]

@@ -1,5 +1,7 @@
 """The list of RayClusters: results of queries, and updates of an open page."""
 
+import re
+
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
@@ -8,7 +10,7 @@ from msgspec import structs
 from tests.harness.dashboard_page import Setup, renamed
 from tests.harness.html_browser import Tab
 from tests.harness.scenes import Object, Scene, llama
-from webhook.dashboard.listing import Shown
+from webhook.dashboard.listing import Listing, Shown
 from webhook.dashboard.query import Query
 from webhook.dashboard.rendered import LISTED
 from webhook.dashboard.view import PAGE_HOSTS, Section
@@ -247,6 +249,9 @@ def test_of_many_rayclusters_a_page_has_some_and_a_query_finds_any() -> None:
     by_name = Client(setup, Query(sort="name", page=3)).names
     assert by_name == sorted(by_name)
     assert len(by_name) == LISTED
+    for page, links in ((1, ["next"]), (2, ["prev", "next"]), (3, ["prev"])):
+        html = Listing(setup.live, setup.drawer).page({"page": f"{page}"})
+        assert re.findall('rel="(prev|next)"', html) == links
 
 
 def test_a_change_draws_one_raycluster_of_many() -> None:
