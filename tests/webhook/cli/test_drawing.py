@@ -5,7 +5,7 @@ import re
 import pytest
 
 from tests.builders import a_cluster
-from tests.harness.scenes import NOW, Scene
+from tests.harness.scenes import NOW, Scene, instant
 from tests.webhook.cli.terminals import a_console
 from tests.webhook.diagnostics.samples import samples
 from webhook.cli.cluster_tree import drawing
@@ -45,6 +45,13 @@ def test_nothing_of_a_replica_of_64_hosts_is_lost(width: int, wide: bool) -> Non
 def test_only_commands_are_longer_than_a_terminal_is_wide(width: int) -> None:
     long = [line for line in drawn(of_64_hosts(), width).splitlines() if len(line) > width]
     assert all(line.startswith("      kubectl ") for line in long)
+
+
+def test_a_replica_that_starts_has_the_age_of_its_newest_pod() -> None:
+    coming = {"metadata": {"creationTimestamp": instant(40)}, "status": {"conditions": None}}
+    text = drawn(Scene().changed("llama-tpu-worker-0-3", **coming), 100)
+    assert re.search(r"replica 0 +■■■\S +3/4 +creating +for 40 s\n", text)
+    assert len(re.findall(" for ", text)) == 1
 
 
 def test_a_group_with_a_disruption_budget_has_a_line_with_its_use() -> None:

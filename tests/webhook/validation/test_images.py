@@ -25,10 +25,12 @@ DIGEST = "sha256:" + "a" * 64
     ("rayproject//ray", "write HOST/PATH:TAG"),
     ("rayproject/ray:" + "a" * 129, "write HOST/PATH:TAG"),
     ("/ray", "write HOST/PATH:TAG"), ("a/" * 200 + "b", "write HOST/PATH:TAG"),
+    ("ray:$TAG", "the placeholder $TAG: replace it"),
+    ("ray:${TAG}", "the placeholder ${TAG}: replace it"),
 ])  # fmt: skip
 def test_an_image_that_no_kubelet_parses(image: str, advice: str) -> None:
     (finding,) = findings(a_cluster().group().container(image=image))
-    assert finding.rule == RULE
+    assert finding.rule == ("placeholder-unresolved" if "$" in image else RULE)
     assert finding.message.endswith(advice)
 
 

@@ -110,6 +110,9 @@ def test_a_fault_of_a_pod_is_found_where_it_stands(fields: Json, rule: str, at: 
     ({"env": [{"name": "A", "value": "b",
      "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}]}, "variable-invalid",
      "env[0].valueFrom"),
+    *(({"env": [{"name": "A", "valueFrom": {"fieldRef": {"fieldPath": path}}}]},
+       "variable-invalid", "env[0].valueFrom.fieldRef.fieldPath")
+      for path in ("metadata.labels['a-']", "metadata.annotations['']", "spec.labels['a']")),
     ({"env": [{"name": "A", "valueFrom": {"secretKeyRef": {"name": "$S", "key": "k"}}}]},
      "variable-invalid", "env[0].valueFrom.secretKeyRef.name"),
     ({"envFrom": [{}]}, "variable-invalid", "envFrom[0]"),
