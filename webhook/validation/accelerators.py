@@ -275,7 +275,7 @@ def accelerator_unknown(cluster: ClusterSpec) -> Iterator[Fault]:
                 yield Fault(field, f"there is no accelerator {value[:40]}: did you mean {meant}?")
         for container in group.every_container:
             for name in islice({**container.requests, **container.limits}, _MOST_RESOURCES):
-                if resource := _nearest_resource(name):
+                if "/" in name and (resource := _nearest_resource(name)):
                     kind = "limits" if name in container.limits else "requests"
                     message = f"there is no resource {name[:40]}: did you mean {resource}?"
                     yield Fault(container.amounts(kind).key(name), message)
@@ -295,9 +295,9 @@ def _nearest_resource(name: str) -> str:
     """Return the resource of a device plugin that a misspelt one may stand for, or an empty text:
     its plural, another case or separator, or one of nearly the same domain.
     """
-    domain, slash, device = name.rpartition("/")
-    if not slash or name in _RESOURCES:
+    if name in _RESOURCES:
         return ""
+    domain, _, device = name.rpartition("/")
     device = _SEPARATORS.sub("", device.lower()).removesuffix("s")
     for resource in _RESOURCES:
         vendor_domain, _, plain = resource.partition("/")
