@@ -83,7 +83,7 @@ def name_not_dns_label(ray_object: RayObject) -> Iterator[Fault]:
         advice = "use lower-case letters, digits, '-'; begin with a letter"
         if "{{" in field.text or "${" in field.text:
             advice = "a template, such as Helm's, has to be rendered first"
-        yield Fault(field, f"the name is {shorten(field.text, 63)!r}: {advice}")
+        yield Fault(field, f"the name is {shorten(field.text)!r}: {advice}")
 
 
 def initializing_timeout_invalid(ray_object: RayObject) -> Iterator[Fault]:

@@ -69,9 +69,9 @@ def ray_label_invalid(cluster: ClusterSpec) -> Iterator[Fault]:
         for key, value in labels.strings.items():
             if not is_qualified_name(key):
                 advice = "write name or prefix/name, with letters, digits, -, _ and ."
-                yield Fault(labels.key(key), f"{shorten(key, 63)!r} is not a label key: {advice}")
+                yield Fault(labels.key(key), f"{shorten(key)!r} is not a label key: {advice}")
             elif not is_label_value(value):
-                yield Fault(labels.key(key), f"label {shorten(value, 63)!r}: {LABEL_VALUE_ADVICE}")
+                yield Fault(labels.key(key), f"label {shorten(value)!r}: {LABEL_VALUE_ADVICE}")
 
 
 def ray_label_reserved(cluster: ClusterSpec) -> Iterator[Fault]:

@@ -97,7 +97,7 @@ def network_policy_group_name(cluster: ClusterSpec) -> Iterator[Fault]:
         for group in cluster.groups:
             if group.name and not is_dns_label(group.name):
                 advice = "with networkPolicy, use lower-case letters, digits and '-'"
-                message = f"groupName is {shorten(group.name, 63)!r}: {advice}"
+                message = f"groupName is {shorten(group.name)!r}: {advice}"
                 yield Fault(group.field / "groupName", message)
 
 
@@ -110,7 +110,7 @@ def network_policy_group_unknown(cluster: ClusterSpec) -> Iterator[Fault]:
     for entry in (_policy(cluster) / "workerGroups").items():
         name = entry / "groupName"
         if name.text not in group_names:
-            message = f"no worker group is named {shorten(name.text, 63)!r}: write the name of one"
+            message = f"no worker group is named {shorten(name.text)!r}: write the name of one"
             yield Fault(name, message, NOT_FOUND)
 
 

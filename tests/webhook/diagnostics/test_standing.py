@@ -10,6 +10,7 @@ from msgspec import structs
 
 from tests.builders import a_cluster
 from tests.harness.scenes import NOW, Object, Observed, Scene, instant, llama
+from tests.webhook.diagnostics.samples import samples
 from webhook.api import names
 from webhook.diagnostics.examiner import examine
 from webhook.diagnostics.report import ReplicaReport
@@ -31,6 +32,9 @@ def test_all_hosts_of_all_replicas_are_shown_in_order() -> None:
     assert [each.index for each in group.replicas] == [0, 1]
     assert [[place.index for place in each.hosts] for each in group.replicas] == [[0, 1, 2, 3]] * 2
     assert {each.state for each in group.replicas} == {"complete"}
+    (cluster,) = samples()["podgroup-missing"].scene().examined().clusters
+    assert [(each.missing, each.needed) for each in cluster.pod_groups] == [(True, 0)]
+    assert cluster.head.index == 0
 
 
 @pytest.mark.parametrize(("overlay", "state", "pods", "node"), [
