@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from tests import ROOT
+from tests.e2e import compatibility
 from tests.manifests import chart_page, chart_schema, install
 from tests.pages import annotations, commands, diagnoses, metrics, rules, settings
 from tests.scenarios.admitted import SCENARIOS, admission, admitted, text_of
@@ -34,6 +35,7 @@ GENERATED: Final[Mapping[str, Callable[[], Files]]] = {
     },
     "alerts": alerts.files,
     "metrics": lambda: {metrics.PAGE: metrics.page()},
+    "compatibility": lambda: {compatibility.PAGE: compatibility.page()},
     "settings": lambda: {settings.PAGE: settings.page()},
     "scenarios": _scenarios,
 }

@@ -44,12 +44,9 @@ class CertManager(Peer):
         status = self._api.get(CERTIFICATES, name, namespace)["status"]
         now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         asked = {
-            "type": "Issuing",
-            "status": "True",
-            "reason": "ManuallyTriggered",
-            "message": "Certificate re-issuance manually triggered",
-            "lastTransitionTime": now,
-        }
+            "type": "Issuing", "status": "True", "reason": "ManuallyTriggered",
+            "message": "Certificate re-issuance manually triggered", "lastTransitionTime": now,
+        }  # fmt: skip
         conditions = [each for each in status["conditions"] if each["type"] != "Issuing"]
         path = CERTIFICATES.path(namespace, name, "status")
         body = {"status": {"conditions": [*conditions, asked]}}

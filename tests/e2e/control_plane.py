@@ -37,8 +37,7 @@ class ControlPlane:
     after a clean exit.
 
     `feature_gates` and `runtime_config` go to the API server, e.g. {"GenericWorkload": True} and
-    {"scheduling.k8s.io/v1beta1": True}; `api_server_flags` are appended to its own. With `fsync`
-    etcd writes as in a real cluster, which no story needs.
+    {"scheduling.k8s.io/v1beta1": True}; `api_server_flags` are appended to its own.
     """
 
     def __init__(
@@ -46,13 +45,10 @@ class ControlPlane:
         feature_gates: Mapping[str, bool] | None = None,
         runtime_config: Mapping[str, bool] | None = None,
         api_server_flags: Sequence[str] = (),
-        *,
-        fsync: bool = False,
     ) -> None:
         self.feature_gates = feature_gates or {}
         self._runtime_config = runtime_config or {}
         self._extra_flags = api_server_flags
-        self._fsync = fsync
         self._stack = ExitStack()
         self._programs: list[Program] = []
 
@@ -178,15 +174,11 @@ class ControlPlane:
     def _etcd_flags(self, port: int) -> list[str]:
         client, peer = f"http://127.0.0.1:{port}", f"http://127.0.0.1:{free_port()}"
         return [
-            f"--data-dir={self.folder / 'etcd'}",
-            f"--listen-client-urls={client}",
-            f"--advertise-client-urls={client}",
-            f"--listen-peer-urls={peer}",
-            f"--initial-advertise-peer-urls={peer}",
-            f"--initial-cluster=default={peer}",
-            *([] if self._fsync else ["--unsafe-no-fsync"]),
-            "--log-level=warn",
-        ]
+            f"--data-dir={self.folder / 'etcd'}", f"--listen-client-urls={client}",
+            f"--advertise-client-urls={client}", f"--listen-peer-urls={peer}",
+            f"--initial-advertise-peer-urls={peer}", f"--initial-cluster=default={peer}",
+            "--unsafe-no-fsync", "--log-level=warn",
+        ]  # fmt: skip
 
     def _api_server_flags(self, port: int, etcd_port: int) -> list[str]:
         keys = self.credentials

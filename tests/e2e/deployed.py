@@ -8,7 +8,7 @@ installation. The control plane must route Services to endpoints itself (`ROUTIN
 import base64
 import socket
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import ExitStack
 from threading import Event, Thread
 from typing import Final, Self
@@ -48,7 +48,6 @@ class Deployed:
     def __init__(
         self,
         plane: ControlPlane,
-        settings: Mapping[str, str] | None = None,
         mount_seconds: float = 0.2,
         mountable: Callable[[], bool] = lambda: True,
     ) -> None:
@@ -57,7 +56,6 @@ class Deployed:
         self._mount_seconds = mount_seconds
         self._mountable = mountable
         self._plane = plane
-        self._settings = settings or {}
         self._folder = plane.folder / f"deployed-{free_port()}"
         self._folder.mkdir()
         self._stack = ExitStack()
@@ -145,7 +143,6 @@ class Deployed:
         return {
             **environment(stored, WEBHOOK, self._folder),
             "RAY_WEBHOOK_TLS__CERT_DIR": str(self._folder),
-            **self._settings,
         }
 
     def _port_name(self) -> str:

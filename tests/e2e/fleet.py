@@ -2,7 +2,6 @@
 
 import os
 import signal
-from collections.abc import Mapping
 from functools import partial
 from time import sleep
 
@@ -10,7 +9,6 @@ from tests.e2e.balancer import Balancer
 from tests.e2e.control_plane import ControlPlane
 from tests.e2e.process import Program, free_port, metric_of, says_ready
 from tests.e2e.webhook_process import Webhook
-from tests.lab.bench.reviews_over_https import cpu_seconds
 
 
 class Fleet(Webhook):
@@ -18,10 +16,8 @@ class Fleet(Webhook):
     seconds.
     """
 
-    def __init__(
-        self, plane: ControlPlane, count: int, lag: float, settings: Mapping[str, str] | None = None
-    ) -> None:
-        super().__init__(plane, settings=settings)
+    def __init__(self, plane: ControlPlane, count: int, lag: float) -> None:
+        super().__init__(plane)
         self.ports = [(free_port(), free_port()) for _ in range(count)]
         self.members: list[Program] = [self._process(port, admin) for port, admin in self.ports]
         self._balancer = Balancer(
@@ -31,18 +27,6 @@ class Fleet(Webhook):
     @property
     def ready(self) -> bool:
         return all(says_ready(admin) for _, admin in self.ports)
-
-    @property
-    def cpu(self) -> float:
-        return sum(cpu_seconds(member.pid) for member in self.members if member.pid is not None)
-
-    def idle_cpu(self, seconds: float = 5) -> float:
-        """Return the seconds on a CPU that all processes take in a second in which nothing is
-        reviewed: above all the balancer's probes, 10 a second each.
-        """
-        before = self.cpu
-        sleep(seconds)
-        return (self.cpu - before) / seconds
 
     def start(self) -> None:
         for member in self.members:

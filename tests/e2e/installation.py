@@ -32,35 +32,16 @@ ACCOUNT = f"system:serviceaccount:{NAMESPACE}:{WEBHOOK}"
 REVIEWS = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
 VERBS = ("get", "list", "watch", "create", "update", "patch", "delete", "deletecollection")
 RESOURCES = (
-    "pods",
-    "pods/log",
-    "pods/exec",
-    "secrets",
-    "configmaps",
-    "nodes",
-    "limitranges",
-    "resourcequotas",
-    "namespaces",
-    "services",
-    "events",
-    "events.events.k8s.io",
-    "mutatingwebhookconfigurations.admissionregistration.k8s.io",
-    "rayclusters.ray.io",
-    "rayclusters.ray.io/status",
-    "rayclusters.ray.io/finalizers",
-    "rayjobs.ray.io",
-    "rayservices.ray.io",
-    "workloads.scheduling.k8s.io",
-    "podgroups.scheduling.k8s.io",
-    "podgroups.scheduling.k8s.io/status",
-    "leases.coordination.k8s.io",
-    "customresourcedefinitions.apiextensions.k8s.io",
-    "tokenreviews.authentication.k8s.io",
-    "subjectaccessreviews.authorization.k8s.io",
-    "roles.rbac.authorization.k8s.io",
-    "clusterroles.rbac.authorization.k8s.io",
-    "rolebindings.rbac.authorization.k8s.io",
-)
+    "pods", "pods/log", "pods/exec", "secrets", "configmaps", "nodes", "limitranges",
+    "resourcequotas", "namespaces", "services", "events", "events.events.k8s.io",
+    "mutatingwebhookconfigurations.admissionregistration.k8s.io", "rayclusters.ray.io",
+    "rayclusters.ray.io/status", "rayclusters.ray.io/finalizers", "rayjobs.ray.io",
+    "rayservices.ray.io", "workloads.scheduling.k8s.io", "podgroups.scheduling.k8s.io",
+    "podgroups.scheduling.k8s.io/status", "leases.coordination.k8s.io",
+    "customresourcedefinitions.apiextensions.k8s.io", "tokenreviews.authentication.k8s.io",
+    "subjectaccessreviews.authorization.k8s.io", "roles.rbac.authorization.k8s.io",
+    "clusterroles.rbac.authorization.k8s.io", "rolebindings.rbac.authorization.k8s.io",
+)  # fmt: skip
 REGISTRATIONS = ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")
 
 

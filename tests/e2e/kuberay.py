@@ -45,14 +45,11 @@ class Operator(Peer):
         gates = {**_indexing(on=multi_host_indexing is not False), **(feature_gates or {})}
         kubeconfig = plane.kubeconfig(USER, [MASTERS, "system:serviceaccounts"])
         command = [
-            f"--kubeconfig={kubeconfig}",
-            f"--feature-gates={pairs(gates)}",
-            f"--reconcile-concurrency={reconcile_concurrency}",
-            "--enable-leader-election=false",
+            f"--kubeconfig={kubeconfig}", f"--feature-gates={pairs(gates)}",
+            f"--reconcile-concurrency={reconcile_concurrency}", "--enable-leader-election=false",
             f"--health-probe-bind-address=127.0.0.1:{health_port}",
-            f"--metrics-addr=127.0.0.1:{free_port()}",
-            *flags,
-        ]
+            f"--metrics-addr=127.0.0.1:{free_port()}", *flags,
+        ]  # fmt: skip
         program = plane.program("kuberay-operator", command, {**REQUEUE, **(environment or {})})
         super().__init__(program, lambda: says_ready(health_port))
 

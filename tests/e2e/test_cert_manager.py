@@ -69,7 +69,7 @@ def test_certificate_and_authority_change_and_no_call_is_lost() -> None:
         team = plane.namespace("team")
         worker = worker_of(plane.api.create(RAY_CLUSTERS, slices("llama", 1), team))
         apply_kustomization(plane, "certs/overlay")
-        with Deployed(plane, {}, MOUNT_SECONDS, lambda: is_trusted(plane)) as deployed:
+        with Deployed(plane, MOUNT_SECONDS, lambda: is_trusted(plane)) as deployed:
             until(lambda: is_trusted(plane), "cainjector has written both caBundles")
             until(lambda: has_identity(plane, worker), "the API server asks the webhook")
             check(plane)

@@ -39,17 +39,11 @@ LATER = "zz-sidecar"
 HEAD, WORKER = {names.LABEL_NODE_TYPE: "head"}, {names.LABEL_NODE_TYPE: "worker"}
 INDEXED = WORKER | {names.LABEL_REPLICA_INDEX: "0"}
 LABELS: Sequence[Json] = (
-    {},
-    {"labels": None},
-    {"labels": {}},
-    {"labels": {"app": "other"}},
-    {"labels": HEAD},
-    {"labels": HEAD | {names.LABEL_HOST_INDEX: "0"}},
-    {"labels": WORKER},
-    {"labels": INDEXED},
+    {}, {"labels": None}, {"labels": {}}, {"labels": {"app": "other"}}, {"labels": HEAD},
+    {"labels": HEAD | {names.LABEL_HOST_INDEX: "0"}}, {"labels": WORKER}, {"labels": INDEXED},
     {"labels": INDEXED | {names.LABEL_HOST_INDEX: "0"}},
     {"labels": WORKER | {names.LABEL_HOST_INDEX: "0"}},
-)
+)  # fmt: skip
 ANNOTATIONS: Sequence[Json] = (
     {},
     {"annotations": None},
@@ -58,17 +52,12 @@ ANNOTATIONS: Sequence[Json] = (
 )
 CPU, TPU = {"cpu": "1"}, {names.RESOURCE_TPU: 4}
 RESOURCES: Sequence[Json] = (
-    {},
-    {"resources": None},
-    {"resources": {}},
-    {"resources": {"requests": None, "limits": None}},
-    {"resources": {"limits": {}}},
-    {"resources": {"requests": CPU}},
-    {"resources": {"limits": CPU}},
+    {}, {"resources": None}, {"resources": {}}, {"resources": {"requests": None, "limits": None}},
+    {"resources": {"limits": {}}}, {"resources": {"requests": CPU}}, {"resources": {"limits": CPU}},
     {"resources": {"requests": CPU, "limits": TPU}},
     {"resources": {"requests": {names.RESOURCE_TPU: "4"}}},
     {"resources": {"requests": None, "limits": TPU | CPU}},
-)
+)  # fmt: skip
 
 
 def container(number: int, fields: Json) -> Json:

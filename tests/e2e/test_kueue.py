@@ -194,21 +194,6 @@ def slices(name: str, *replicas: int, **annotations: str) -> Json:
     return cluster
 
 
-def asking(cluster: Json) -> Json:
-    for group in cluster["spec"]["workerGroupSpecs"]:
-        group["template"] = {
-            **group["template"],
-            "metadata": {
-                "annotations": {
-                    names.ANNOTATION_SLICE_TOPOLOGY: "2x2x2",
-                    names.KUEUE_SLICE_REQUIRED_TOPOLOGY: LEVEL,
-                    names.KUEUE_SLICE_SIZE: str(HOSTS),
-                }
-            },
-        }
-    return cluster
-
-
 def names_of(pods: Objects) -> set[str]:
     return {pod["metadata"]["name"] for pod in pods}
 
@@ -219,7 +204,7 @@ def gates(pod: Json) -> list[str]:
 
 @both_gates
 def test_a_group_for_each_replica_keeps_its_hosts_in_one_domain(setup: Setup) -> None:
-    pods = setup.gated(asking(slices("apart", 1, 1)))
+    pods = setup.gated(slices("apart", 1, 1))
     for pod in setup.api.list(PODS, NAMESPACE):
         assert gates(pod) == [names.KUEUE_GATE_TOPOLOGY]
         assert "affinity" not in pod["spec"]
@@ -304,7 +289,7 @@ def refusals(setup: Setup) -> list[str]:
 
 
 def test_what_kueue_writes_when_it_admits_or_stops_a_raycluster_is_no_news(setup: Setup) -> None:
-    setup.gated(asking(slices("stopped", 1, 1)))
+    setup.gated(slices("stopped", 1, 1))
     setup.kueue.start()
     until_equal(setup.bound, 2 * HOSTS, "all workers are bound")
     setup.api.patch(CLUSTER_QUEUES, QUEUE, {"spec": {"stopPolicy": "HoldAndDrain"}})

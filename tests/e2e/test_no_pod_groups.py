@@ -43,14 +43,6 @@ def test_who_creates_a_pod_is_warned_that_it_is_in_no_group(
     control_plane.delete_ray_cluster("one", namespace)
 
 
-def test_who_does_not_ask_gets_no_warning(control_plane: ControlPlane, in_vain: Webhook) -> None:
-    assert in_vain.ready
-    api, namespace = control_plane.api, control_plane.namespace("not-warned")
-    cluster = api.create(RAY_CLUSTERS, grouped("one", {"workers": (1, 2)}, {}), namespace)
-    assert api.request("POST", PODS.path(namespace), worker_of(cluster)).warnings == ()
-    control_plane.delete_ray_cluster("one", namespace)
-
-
 def test_a_cluster_that_asks_for_groups_comes_up_and_scales_without(
     control_plane: ControlPlane, in_vain: Webhook
 ) -> None:

@@ -57,23 +57,6 @@ def test_kuberay_reports_that_the_webhook_is_down_and_recovers(
     control_plane.delete_ray_cluster("one", namespace)
 
 
-def test_a_cluster_that_is_created_while_the_webhook_is_down_comes_up_later(
-    control_plane: ControlPlane, webhook: Webhook
-) -> None:
-    api, namespace = control_plane.api, control_plane.namespace("created-while-down")
-    with Operator(control_plane, multi_host_indexing=False):
-        webhook.kill()
-        api.create(
-            RAY_CLUSTERS, slices("one", 1), namespace
-        )  # validation is told to be ignored when it fails
-        until(lambda: events_of(api, namespace, "FailedToCreateHeadPod"), "an event")
-        assert api.list(PODS, namespace) == []
-
-        webhook.start()
-        assert identities(wait_for_workers(api, namespace, HOSTS)) == whole(0)
-    control_plane.delete_ray_cluster("one", namespace)
-
-
 def test_the_feeds_resume_when_the_api_server_is_back(
     control_plane: ControlPlane, webhook: Webhook
 ) -> None:

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+import yaml
 
 from tests import ROOT
 from tests.e2e import build, needs
@@ -66,6 +67,12 @@ def test_the_continuous_pairs_have_both_identity_paths_and_the_gap_of_int32() ->
     assert (NEWEST.int32, OLD.int32) == (True, False)
     text = (ROOT / ".ci" / "run").read_text()
     assert f"make e2e KUBERAY={OLD.kuberay} KUBERNETES={OLD.kubernetes}\n" in text
+
+
+def test_every_pair_whose_module_is_published_is_tested_at_night() -> None:
+    nightly = yaml.safe_load((ROOT / ".github" / "workflows" / "nightly.yaml").read_text())
+    pairs = [Pair(**each) for each in nightly["jobs"]["e2e"]["strategy"]["matrix"]["include"]]
+    assert [*pairs, UNPUBLISHED] == [*MATRIX]
 
 
 @pytest.mark.parametrize("pair", MATRIX, ids=str)

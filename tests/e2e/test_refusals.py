@@ -77,17 +77,6 @@ def test_a_broken_cluster_is_refused_with_all_reasons(
     assert control_plane.api.list(RAY_CLUSTERS, namespace) == []
 
 
-def test_a_broken_cluster_is_refused_in_a_dry_run_too(control_plane: ControlPlane) -> None:
-    namespace = control_plane.namespace("broken-dry")
-    flags = ("--dry-run=server", "-n", namespace, "-f", "-")
-    assert (
-        control_plane.kubectl("apply", *flags, stdin=json.dumps(broken("broken"))).returncode == 1
-    )
-    assert (
-        control_plane.kubectl("apply", *flags, stdin=json.dumps(slices("right", 1))).returncode == 0
-    )
-
-
 def test_a_dry_run_of_a_pod_changes_nothing(control_plane: ControlPlane, webhook: Webhook) -> None:
     api, namespace = control_plane.api, control_plane.namespace("dry-run")
     cluster = api.create(RAY_CLUSTERS, slices("dry", 1), namespace)
@@ -103,22 +92,6 @@ def test_a_dry_run_of_a_pod_changes_nothing(control_plane: ControlPlane, webhook
     stored = [api.create(PODS, worker_of(cluster), namespace) for _ in range(HOSTS - 1)]
     assert identities(stored) == [(0, 1), (0, 2), (0, 3)]
     control_plane.delete_ray_cluster("dry", namespace)
-
-
-def test_a_pod_that_names_a_group_that_is_not_there_is_refused(control_plane: ControlPlane) -> None:
-    api, namespace = control_plane.api, control_plane.namespace("no-group")
-    cluster = api.create(RAY_CLUSTERS, slices("right", 1), namespace)
-    pod = worker_of(cluster)
-    pod["metadata"]["labels"]["ray.io/group"] = "other"
-
-    with pytest.raises(ApiError) as refusal:
-        api.create(PODS, pod, namespace)
-
-    (cause,) = refusal.value.status["details"]["causes"]
-    assert cause["field"] == "metadata.labels[ray.io/group]"
-    assert "other" in cause["message"]
-    assert "tpu-group" in cause["message"]
-    control_plane.delete_ray_cluster("right", namespace)
 
 
 def test_an_old_bad_object_is_updated_with_warnings_and_then_deleted(

@@ -47,7 +47,6 @@ from webhook.groups.identity import HostIdentity
 pytestmark = pytest.mark.e2e
 
 COMPONENT = "repair.enabled=true"
-RANKS = 3
 SECONDS = 300
 RECORDS = CONTROLLER
 
@@ -439,29 +438,15 @@ def test_a_scale_down_before_any_pod_runs_leaves_whole_replicas(
 
 
 def test_a_container_that_restarts_takes_its_replica_with_it(
-    control_plane: ControlPlane, repair: Webhook
+    control_plane: ControlPlane, repair: Webhook, *, indexing: bool
 ) -> None:
-    assert repair.controller.ready
-    api, namespace = control_plane.api, control_plane.namespace("restarted")
-    with Operator(control_plane, multi_host_indexing=False), Kubelet(api, namespace) as kubelet:
-        asked = asking("one", 2, **{names.ANNOTATION_RESTART: names.RESTART_REPLICA})
-        api.create(RAY_CLUSTERS, asked, namespace)
-        before = sealed(api, namespace, 2 * HOSTS)
-        kubelet.restart(with_identity(before, 1, 3))
-        replaced(api, namespace, before, 1)
-    control_plane.delete_ray_cluster("one", namespace)
-
-
-def test_where_kuberay_indexes_hosts_a_restart_takes_the_replica_too(
-    control_plane: ControlPlane, repair: Webhook
-) -> None:
-    needs.MULTI_HOST_INDEXING.ask()
-    api, namespace = control_plane.api, control_plane.namespace("indexed")
-    with Operator(control_plane, multi_host_indexing=True), Kubelet(api, namespace) as kubelet:
-        asked = {names.ANNOTATION_REPAIR: "true", names.ANNOTATION_RESTART: names.RESTART_REPLICA}
+    api, namespace = control_plane.api, control_plane.namespace(f"restarted-{indexing}".lower())
+    repaired = {names.ANNOTATION_REPAIR: "true"} if indexing else {}
+    asked = repaired | {names.ANNOTATION_RESTART: names.RESTART_REPLICA}
+    with Operator(control_plane, multi_host_indexing=indexing), Kubelet(api, namespace) as kubelet:
         api.create(RAY_CLUSTERS, asking("one", 2, **asked), namespace)
         before = sealed(api, namespace, 2 * HOSTS)
-        kubelet.restart(with_identity(before, 1, 2))
+        kubelet.restart(with_identity(before, 1, 3))
         replaced(api, namespace, before, 1)
         assert 0 < len(deleted(repair, namespace)) <= HOSTS
     control_plane.delete_ray_cluster("one", namespace)

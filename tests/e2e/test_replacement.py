@@ -9,7 +9,6 @@ from tests.e2e.control_plane import ControlPlane
 from tests.e2e.kuberay import Operator
 from tests.e2e.rays import (
     HOSTS,
-    Identities,
     example,
     identities,
     of_replica,
@@ -116,39 +115,6 @@ def test_a_group_that_grows_fills_the_replicas_that_an_autoscaler_took(
         scale(api, "one", namespace, 4)
         assert identities(wait_for_workers(api, namespace, 4 * HOSTS)) == whole(0, 1, 2, 4)
     control_plane.delete_ray_cluster("one", namespace)
-
-
-def test_a_group_that_grows_fills_the_holes_that_kuberay_left_at_random(
-    control_plane: ControlPlane, webhook: Webhook
-) -> None:
-    api, namespace = control_plane.api, control_plane.namespace("scaled-at-random")
-    empty = webhook.metric("ray_webhook_members")
-    with Operator(control_plane, multi_host_indexing=False):
-        api.create(RAY_CLUSTERS, slices("one", 1), namespace)
-        wait_for_workers(api, namespace, HOSTS)
-        scale(api, "one", namespace, 5)
-        assert identities(wait_for_workers(api, namespace, 5 * HOSTS)) == whole(0, 1, 2, 3, 4)
-        known = members(webhook, empty, 5 * HOSTS)
-
-        scale(api, "one", namespace, 2)
-        left = identities(wait_for_workers(api, namespace, 2 * HOSTS))
-        wait_for_members(webhook, known - 3 * HOSTS)
-        scale(api, "one", namespace, 4)
-
-        assert identities(wait_for_workers(api, namespace, 4 * HOSTS)) == filled(left, 4 * HOSTS)
-    control_plane.delete_ray_cluster("one", namespace)
-
-
-def filled(taken: Identities, count: int) -> Identities:
-    """The identities after pods came one by one: replicas that lack hosts first, then the lowest
-    free index.
-    """
-    held = set(taken)
-    while len(held) < count:
-        present = {replica for replica, _ in held}
-        free = [identity for identity in whole(*sorted(present)) if identity not in held]
-        held.add(free[0] if free else (min(set(range(count)) - present), 0))
-    return sorted(held)
 
 
 def killed_among(plane: ControlPlane, cluster: Json, namespace: str, webhook: Webhook) -> Objects:

@@ -6,9 +6,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from tests.e2e.api import MERGE_PATCH, PODS, RAY_CLUSTERS, Api, ApiError, Json
+from tests.e2e.api import MERGE_PATCH, RAY_CLUSTERS, Api, ApiError, Json
 from tests.e2e.control_plane import ControlPlane
-from tests.e2e.rays import scale, slices, wait_for_cache, worker_of
+from tests.e2e.rays import scale, slices, wait_for_cache
 from tests.e2e.waiting import until
 from tests.e2e.webhook_process import Webhook
 from webhook.api import names
@@ -156,18 +156,6 @@ def test_the_api_server_asks_only_about_clusters_of_a_shard_group(
         ): 4,  # by both as it leaves the group, and only by the other one before and after
         ("last", "CREATE"): 1,
     }
-
-
-def test_pods_learn_their_shard(control_plane: ControlPlane) -> None:
-    api, namespace = control_plane.api, control_plane.namespace("shards-pods")
-    api.create(RAY_CLUSTERS, shard("first"), namespace)
-    cluster = api.create(RAY_CLUSTERS, shard("second"), namespace)
-    cluster["spec"]["workerGroupSpecs"][0]["replicas"] = 1
-    pod = api.create(PODS, worker_of(cluster), namespace)
-    for container in [*pod["spec"]["containers"], *pod["spec"]["initContainers"]]:
-        values = {variable["name"]: variable.get("value") for variable in container["env"]}
-        assert (values[names.RAY_SHARD_INDEX], values[names.RAY_SHARD_GROUP]) == ("1", "search")
-    control_plane.delete_pods(namespace)
 
 
 def test_without_the_webhook_only_clusters_that_lack_their_index_wait_for_it(

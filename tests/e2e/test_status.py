@@ -375,27 +375,19 @@ def _remedy_of(problem: Json) -> str:
 PROVOKED: tuple[tuple[Callable[[Api], None], str, set[str]], ...] = (
     (lose_host, "lacking", {"host-missing"}),
     (lose_identity, "unidentified", {"pod-without-identity"}),
-    (double, "double", {"identity-duplicate"}),
-    (lose_group, "ungrouped", {"pod-without-group"}),
-    (split, "split", {"replica-split"}),
-    (shrink, "surplus", {"replica-beyond-desired"}),
-    (change_hosts, "resized", {"hosts-changed"}),
-    (renumber, "renumbered", {"slice-left-out"}),
-    (misplace, "misplaced", {"worker-id-differs"}),
-    (crowd_out, "crowded", {"pod-pending"}),
+    (double, "double", {"identity-duplicate"}), (lose_group, "ungrouped", {"pod-without-group"}),
+    (split, "split", {"replica-split"}), (shrink, "surplus", {"replica-beyond-desired"}),
+    (change_hosts, "resized", {"hosts-changed"}), (renumber, "renumbered", {"slice-left-out"}),
+    (misplace, "misplaced", {"worker-id-differs"}), (crowd_out, "crowded", {"pod-pending"}),
     (lose_image, "imageless", {"container-not-running"}),
-    (crash, "crashing", {"container-not-running"}),
-    (gate, "gated", {"pod-gated"}),
-    (end_pod, "evicted", {"pod-ended"}),
-    (hang_start, "unready", {"pod-not-ready"}),
-    (defer_resize, "deferred", {"resize-stuck"}),
-    (fail_resize, "unresized", {"resize-failed"}),
+    (crash, "crashing", {"container-not-running"}), (gate, "gated", {"pod-gated"}),
+    (end_pod, "evicted", {"pod-ended"}), (hang_start, "unready", {"pod-not-ready"}),
+    (defer_resize, "deferred", {"resize-stuck"}), (fail_resize, "unresized", {"resize-failed"}),
     (restart_host, "restarted", {"host-restarted"}),
     (lose_service, "nameless", {"headless-service-missing"}),
-    (lose_head, "headless", {"head-missing"}),
-    (lose_replica, "gone", {"replica-missing"}),
+    (lose_head, "headless", {"head-missing"}), (lose_replica, "gone", {"replica-missing"}),
     (add_webhook, "", {"second-webhook"}),
-)
+)  # fmt: skip
 
 
 def test_what_is_wrong_is_seen_and_gone_after_its_remedy(

@@ -65,13 +65,10 @@ class Reader:
         }
         self._stand_ins = {
             "kind create cluster": self._has_a_node,
-            "helm install kuberay-operator": self._has_kuberay,
-            "docker build": self._has_nothing,
-            "kind load": self._has_nothing,
-            "python3 -m venv": self._has_nothing,
-            ".cache/tutorial/bin/pip": self._has_nothing,
-            "kind delete": self._has_nothing,
-        }
+            "helm install kuberay-operator": self._has_kuberay, "docker build": self._has_nothing,
+            "kind load": self._has_nothing, "python3 -m venv": self._has_nothing,
+            ".cache/tutorial/bin/pip": self._has_nothing, "kind delete": self._has_nothing,
+        }  # fmt: skip
         self._after = {"helm install ray-webhook": self._runs_what_is_deployed}
 
     def follow(self, command: str) -> str:

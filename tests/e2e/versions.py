@@ -99,7 +99,7 @@ and one more than Kubernetes promises to support.
 OLD: Final = Pair("1.4.2", "1.34.4")
 """The pair that `.ci/run` runs beside the newest: KubeRay without the gate RayMultiHostIndexing,
 and an API server that takes numbers beyond int32. It serves no PodGroups, so v1alpha2, which
-Kubernetes 1.36 alone has, runs by `make matrix`.
+Kubernetes 1.36 alone has, runs at night.
 """
 
 UNPUBLISHED: Final = Pair("1.7.0", NEWEST.kubernetes)

@@ -3,7 +3,7 @@
 import base64
 import copy
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Self
@@ -38,18 +38,12 @@ class Webhook(Replica):
     """Installed, running and asked by the API server on entry; ended and taken away on exit.
 
     It runs as the service account of the manifests, with the rights and the settings that these,
-    and `components` of them, give it; `settings` override them. Where components bring the
-    Deployment of the controller, it runs beside it.
+    and `values` of the chart, give it. Where values bring the Deployment of the controller, it runs
+    beside it.
     """
 
-    def __init__(
-        self,
-        plane: ControlPlane,
-        values: Sequence[str] = (),
-        settings: Mapping[str, str] | None = None,
-    ) -> None:
+    def __init__(self, plane: ControlPlane, values: Sequence[str] = ()) -> None:
         self._plane = plane
-        self._settings = settings or {}
         self._port, admin_port = free_port(), free_port()
         self._folder = plane.folder / f"webhook-{self._port}"
         self._stack = ExitStack()
@@ -139,11 +133,7 @@ class Webhook(Replica):
         """
         settings = environment(self.manifests, deployment, self._folder)
         ours = {"SERVING__DRAIN_SECONDS": "0", "INSTALLATION__NAMESPACE": NAMESPACE}
-        return {
-            **settings,
-            **{f"RAY_WEBHOOK_{name}": value for name, value in ours.items()},
-            **self._settings,
-        }
+        return settings | {f"RAY_WEBHOOK_{name}": value for name, value in ours.items()}
 
     def _rewritten(self, registration: Object) -> Object:
         """The registration with a URL in place of the Service, which nothing here would route.

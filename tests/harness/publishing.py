@@ -8,6 +8,7 @@ from typing import Any
 
 from tests.harness.fake_api import RAYCLUSTERS, FakeApi, Object
 from tests.harness.following import QUICK, beside, client_of, eventually, plain
+from tests.harness.objects import a_raycluster
 from tests.harness.scheduling_rules import PODGROUPS, WORKLOADS
 from webhook.api import names
 from webhook.cache.cluster_cache import Observing
@@ -77,15 +78,11 @@ def a_cluster(
     """Return a RayCluster with two replicas of four hosts that asks for a gang, unless the
     granularity is empty.
     """
-    annotations = {names.ANNOTATION_SCHEDULING_GROUP: granularity} if granularity else {}
-    meta = {
-        "name": name, "namespace": namespace, "uid": f"uid-of-{name}", "annotations": annotations,
-    }  # fmt: skip
-    return {
-        "kind": "RayCluster",
-        "metadata": meta,
-        "spec": {"workerGroupSpecs": groups_of(2), **spec},
-    }
+    built = a_raycluster(name, namespace=namespace)
+    if granularity:
+        built["metadata"]["annotations"][names.ANNOTATION_SCHEDULING_GROUP] = granularity
+    built["spec"] |= {"workerGroupSpecs": groups_of(2), **spec}
+    return built
 
 
 def groups_of(replicas: int, hosts: int = 4, priority: str = "") -> list[Object]:

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import jsonpatch
-import yaml
 
 from tests.harness.http_server import Handler, serving
+from tests.harness.served import kubeconfig
 
 Object = dict[str, Any]
 
@@ -33,7 +33,7 @@ class Registry:
         self.requests: list[tuple[str, str]] = []
         self.admit: Callable[[Object], Object] = lambda lease: lease
         """Return what the webhooks make of a Lease that is created in a dry run."""
-        self.url = ""
+        self.port = 0
         self.date = ""
         """The time of the API server; empty for that of the machine."""
         self._lock = threading.Lock()
@@ -79,16 +79,7 @@ class Registry:
             return 200, self.objects[path]
 
     def kubeconfig(self, directory: Path) -> Path:
-        path = directory / "kubeconfig.yaml"
-        named = {
-            "clusters": [{"name": "c", "cluster": {"server": self.url}}],
-            "users": [{"name": "u", "user": {"token": "t"}}],
-            "contexts": [{"name": "x", "context": {"cluster": "c", "user": "u"}}],
-        }
-        path.write_text(
-            yaml.safe_dump({"apiVersion": "v1", "kind": "Config", "current-context": "x", **named})
-        )
-        return path
+        return kubeconfig(directory, self.port)
 
 
 @contextmanager
@@ -107,5 +98,5 @@ def registry() -> Iterator[Registry]:
             return objects.date or super().date_time_string(timestamp)
 
     with serving(Server) as port:
-        objects.url = f"http://127.0.0.1:{port}"
+        objects.port = port
         yield objects

@@ -3,14 +3,14 @@
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import ThreadingHTTPServer
 from pathlib import Path
 from queue import Queue
 from threading import Thread
-from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 from tests.builders import NAMESPACE
+from tests.harness.http_server import Handler
 from tests.harness.scenes import Object, Scene
 
 
@@ -78,15 +78,22 @@ def identified(found: Object) -> Object:
     return {**found, "metadata": own}
 
 
-class _Handler(BaseHTTPRequestHandler):
+class _Handler(Handler):
     server: Server
 
-    def do_GET(self) -> None:
+    def respond(self) -> None:
+        """Answer a request, or a dry run: what was sent, or a denial."""
+        if self.command == "GET":
+            self._get()
+        else:
+            self._dry_run()
+
+    def _get(self) -> None:
         url = urlsplit(self.path)
         body = self.server.found(url.path)
         if self.server.busy.get(url.path, 0) > 0:
             self.server.busy[url.path] -= 1
-            self._send(429, {"kind": "Status", "message": "too many requests"})
+            self._send(429, {"kind": "Status", "message": "too many requests"}, Retry_After="0")
         elif url.path in self.server.refused:
             self._send(403, {"kind": "Status", "message": "not allowed"})
         elif body is None:
@@ -97,6 +104,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._send(200, _selected(body, parse_qs(url.query)))
 
     def _watch(self, path: str) -> None:
+        """Send what changes, until the server ends."""
         self.send_response(200)
         self.send_header("Content-Type", "application/json")
         self.end_headers()
@@ -110,9 +118,8 @@ class _Handler(BaseHTTPRequestHandler):
                 self.wfile.write(json.dumps(event).encode() + b"\n")
                 self.wfile.flush()
 
-    def do_POST(self) -> None:
-        """Answer a dry run: what was sent, or a denial."""
-        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+    def _dry_run(self) -> None:
+        body = json.loads(self.read())
         url = urlsplit(self.path)
         self.server.posted.append((self.path, body))
         denial = self.server.denials.get(url.path)
@@ -125,22 +132,8 @@ class _Handler(BaseHTTPRequestHandler):
         else:
             self._send(201, self.server.answers.get(f"POST {url.path}", body))
 
-    def do_PUT(self) -> None:
-        """Answer a dry run of a replacement, as one of a creation."""
-        self.do_POST()
-
-    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002, ANN401 - the base's names
-        """Say nothing."""
-
-    def _send(self, status: int, body: Object) -> None:
-        data = json.dumps(body).encode()
-        self.send_response(status)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(data)))
-        if status == 429:
-            self.send_header("Retry-After", "0")
-        self.end_headers()
-        self.wfile.write(data)
+    def _send(self, status: int, body: Object, **headers: str) -> None:
+        self.send(status, json.dumps(body).encode(), Content_Type="application/json", **headers)
 
 
 def _selected(body: Object, query: dict[str, list[str]]) -> Object:

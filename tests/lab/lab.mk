@@ -2,7 +2,7 @@
 
 SECONDS ?= 300
 
-.PHONY: lab autoscaler base chaos checksums coverage drain facts fuzz hostile kuberay lowest matrix mutants newest-ray parity pins push-chart ray-and-jax ray-parsers ray-slices rendezvous sbom tools workflows
+.PHONY: lab autoscaler base chaos checksums coverage drain facts fuzz hostile kuberay lowest mutants newest-ray parity pins push-chart ray-and-jax ray-parsers ray-slices rendezvous sbom tools workflows
 
 lab:  #: List these targets
 	@awk -F ':.*#: ' '/^[a-z0-9-]+:.*#: / { printf "  %-15s %s\n", $$1, $$2 }' tests/lab/lab.mk
@@ -24,9 +24,6 @@ hostile: $(READY)  #: Attack a server on loopback while other clients use it, an
 chaos: $(READY) tools  #: Break processes and the control plane for SECONDS, by SEED; no identity may have two pods
 	$(BIN)/python -m tests.e2e.build
 	$(BIN)/python -m tests.lab.chaos --seconds $(SECONDS) --seed $(or $(SEED),1)
-
-matrix: $(READY) tools  #: Run the stories on every pair of docs/compatibility.md, and write it; continues after an interruption
-	$(BIN)/python -m tests.e2e.matrix
 
 MUTATED ?= 150
 mutants: $(READY)  #: Run the tests of changed lines on MUTATED mutants of the program; 93 % have to be killed

@@ -10,6 +10,7 @@ import pytest
 import yaml
 
 from tests import builders
+from tests.e2e.installation import granted
 from tests.harness.fake_api import RAYCLUSTERS, FakeApi
 from tests.harness.following import eventually
 from tests.harness.publishing import a_cluster, counts, groups_of, opted_out, publishing, templates
@@ -377,7 +378,7 @@ EVENTS_WRITTEN = {(verb, "events") for verb in ("create", "get", "patch")}
 
 @pytest.mark.parametrize("mode", MODES)
 def test_the_controller_may_write_events_and_its_lease_and_nothing_else(mode: str) -> None:
-    rights = granted(installation(mode), "ray-webhook-controller")
+    rights = rights_of_controller(installation(mode))
     assert rights == READ_BY_CONTROLLER | LEASED | EVENTS_WRITTEN
 
 
@@ -385,31 +386,15 @@ def test_without_events_the_chart_has_no_rights_for_them_and_without_anything_no
     None
 ):
     objects = helm("--set", f"controller.events=false,{PUBLISHING}")
-    assert not {right for right in granted(objects, "ray-webhook-controller") if "events" in right}
+    assert not {right for right in rights_of_controller(objects) if "events" in right}
     given = variables(objects, "ray-webhook-controller")
     assert given[variable("installation.components")] == "pod-groups"
     without = helm("--set", "controller.events=false")
     assert not [found for found in without if "controller" in found["metadata"]["name"]]
 
 
-def granted(objects: list[Object], account: str) -> set[tuple[str, str]]:
-    bound = {
-        (found["roleRef"]["kind"], found["roleRef"]["name"])
-        for found in objects
-        if account in {subject["name"] for subject in found.get("subjects", ())}
-    }
-    rules = [
-        rule
-        for found in objects
-        if (found["kind"], found["metadata"]["name"]) in bound
-        for rule in found["rules"]
-    ]
-    return {
-        (verb, resource)
-        for rule in rules
-        for verb in rule["verbs"]
-        for resource in rule["resources"]
-    }
+def rights_of_controller(objects: list[Object]) -> set[tuple[str, str]]:
+    return {(verb, name) for _, name, verb in granted(objects, "ray-webhook-controller")}
 
 
 @pytest.mark.parametrize("mode", MODES)

@@ -343,21 +343,13 @@ def test_values_of_which_no_valid_object_comes_are_refused(flag: str, complaint:
 
 
 TEXTS = {
-    "commonLabels.own": "common",
-    "image.tag": "tag",
-    "monitoring.dashboard.labels.own": "dashboard",
-    "monitoring.labels.own": "monitoring",
-    "networkPolicy.metricsNamespace": "metrics",
-    "nodeSelector.own": "node",
-    "podLabels.own": "pod",
-    "podLabels.yaml": "yaml",
-    "priorityClassName": "priority",
-    "runtimeClassName": "runtime",
-    "serviceAccount.name": "account",
-    "test.namespace": "test",
-    "webhook.clientAuthorities.configMap": "authorities",
-    "webhook.clientAuthorities.key": "key",
-}
+    "commonLabels.own": "common", "image.tag": "tag",
+    "monitoring.dashboard.labels.own": "dashboard", "monitoring.labels.own": "monitoring",
+    "networkPolicy.metricsNamespace": "metrics", "nodeSelector.own": "node", "podLabels.own": "pod",
+    "podLabels.yaml": "yaml", "priorityClassName": "priority", "runtimeClassName": "runtime",
+    "serviceAccount.name": "account", "test.namespace": "test",
+    "webhook.clientAuthorities.configMap": "authorities", "webhook.clientAuthorities.key": "key",
+}  # fmt: skip
 """Values of texts, to which a test gives numbers."""
 ENABLED = ["evictions", "flowSchema", "monitoring.dashboard", "networkPolicy", "optIn", "repair"]
 

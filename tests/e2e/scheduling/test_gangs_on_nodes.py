@@ -84,17 +84,6 @@ def test_one_of_two_replicas_is_bound_where_there_is_room_for_one_and_a_half(
         gated_plane.delete_ray_cluster("two", namespace)
 
 
-def test_without_groups_the_same_nodes_go_to_halves(gated_plane: ControlPlane) -> None:
-    api, namespace = gated_plane.api, gated_plane.namespace("halves")
-    with present(api, nodes(ROOM + 1), capacity=ONE_POD):
-        api.create(RAY_CLUSTERS, grouped("two", {"hosts": (2, HOSTS)}, {}), namespace)
-        wait_for_workers(api, namespace, 2 * HOSTS)
-        until_equal(
-            lambda: sum(bound_of_replicas(api, namespace).values()), ROOM, "every Node is taken"
-        )
-        gated_plane.delete_ray_cluster("two", namespace)
-
-
 @pytest.mark.parametrize("size", ["cluster", "worker-group"])
 def test_a_gang_that_runs_takes_in_the_pods_that_come_later(
     gated_plane: ControlPlane, size: str

@@ -1,6 +1,6 @@
-"""Labels of a Node are copied to the pods that are bound to it, in the binding request."""
-
-from collections.abc import Iterator
+"""Labels of a Node are copied to the pods that are bound to it: those of the values by the webhook,
+in the binding request, and zone and region by the API server. Variables refer to them.
+"""
 
 import pytest
 
@@ -18,50 +18,53 @@ from webhook.api import names
 pytestmark = pytest.mark.e2e
 
 CLIQUE, DOMAIN = "nvidia.com/gpu.clique", "ray.io/gpu-domain"
+ZONE = {names.LABEL_ZONE: "us-east5-b", names.LABEL_REGION: "us-east5"}
 
 
-@pytest.fixture(scope="module")
-def plane() -> Iterator[ControlPlane]:
+def test_pods_refer_to_the_labels_of_the_node_that_they_were_bound_to() -> None:
     needs.SCHEDULER.ask()
-    with ControlPlane() as running, scheduler(running), Operator(running):
-        yield running
-
-
-def test_workers_refer_to_the_label_of_the_node_that_they_were_bound_to(
-    plane: ControlPlane,
-) -> None:
-    api, namespace = plane.api, plane.namespace("labels")
     cluster = slices("tpu", 1)
-    cluster["metadata"]["annotations"] = {names.ANNOTATION_NODE_LABELS: f"{CLIQUE}={DOMAIN}"}
+    cluster["metadata"]["annotations"] = {
+        names.ANNOTATION_NODE_LABELS: f"{CLIQUE}={DOMAIN}",
+        names.ANNOTATION_REPLICA_LABEL: "true",
+    }
     (group,) = cluster["spec"]["workerGroupSpecs"]
     selector = group["template"]["spec"]["nodeSelector"]
-    labels = {CLIQUE: "b7.0", "rack": "not-allowed", names.NODE_POOL: "p", **selector}
+    labels = {CLIQUE: "b7.0", "rack": "not-allowed", names.NODE_POOL: "p", **ZONE, **selector}
     nodes = [f"labelled-{number}" for number in range(HOSTS + 1)]
     with (
+        ControlPlane() as plane,
+        scheduler(plane),
+        Operator(plane, multi_host_indexing=False),
         Webhook(plane, [f"nodeLabels={{{CLIQUE}}}"]),
-        present(api, nodes, labels, {"google.com/tpu": "4"}),
+        present(plane.api, nodes, labels, {"google.com/tpu": "4"}),
     ):
+        api, namespace = plane.api, plane.namespace("labels")
         api.create(RAY_CLUSTERS, cluster, namespace)
         wait_for_workers(api, namespace, HOSTS)
         until(lambda: len(bound(api.list(PODS, namespace))) == HOSTS + 1, "all pods are bound")
         for pod in bound(api.list(PODS, namespace)):
-            annotations = pod["metadata"]["annotations"]
+            annotations, variables = pod["metadata"]["annotations"], resolved(pod)
             assert annotations[CLIQUE] == "b7.0"
             assert "rack" not in annotations
+            assert variables[names.RAY_NODE_ZONE] == ZONE[names.LABEL_ZONE]
+            assert variables[names.RAY_NODE_REGION] == ZONE[names.LABEL_REGION]
         for pod in workers(api, namespace):
-            assert override_of(pod) == f'{{"{DOMAIN}":"b7.0"}}'
+            text = resolved(pod)[names.RAY_OVERRIDE_LABELS]
+            assert f'"{DOMAIN}":"b7.0"' in text
+            for label in names.IDENTITY_LABELS:
+                assert f'"{label}":"{pod["metadata"]["labels"][label]}"' in text
         plane.delete_ray_cluster("tpu", namespace)
 
 
-def override_of(pod: Json) -> str:
-    known: dict[str, str] = {}
+def resolved(pod: Json) -> dict[str, str]:
+    """Return the variables of the first container as the kubelet resolves them."""
+    found: dict[str, str] = {}
     for entry in pod["spec"]["containers"][0]["env"]:
         path = entry.get("valueFrom", {}).get("fieldRef", {}).get("fieldPath", "")
-        if path.startswith("metadata.annotations["):
-            known[entry["name"]] = pod["metadata"]["annotations"].get(path[22:-2], "")
-        elif entry["name"] == names.RAY_OVERRIDE_LABELS:
-            text: str = entry["value"]
-            for name, value in known.items():
-                text = text.replace(f"$({name})", value)
-            return text
-    return ""
+        kind, bracket, key = path.removeprefix("metadata.").rstrip("']").partition("['")
+        text = pod["metadata"][kind].get(key, "") if bracket else entry.get("value", "")
+        for name, value in found.items():
+            text = text.replace(f"$({name})", value)
+        found[entry["name"]] = text
+    return found

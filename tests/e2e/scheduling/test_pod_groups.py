@@ -4,12 +4,11 @@ edited.
 
 from collections import Counter
 from collections.abc import Iterator
-from datetime import datetime
 
 import pytest
 
 from tests.e2e import needs
-from tests.e2e.api import LEASES, POD_GROUPS, PODS, RAY_CLUSTERS, WORKLOADS, Api, Json, Objects
+from tests.e2e.api import POD_GROUPS, PODS, RAY_CLUSTERS, WORKLOADS, Api, Json, Objects
 from tests.e2e.control_plane import ControlPlane
 from tests.e2e.gangs import (
     GROUPED,
@@ -26,7 +25,6 @@ from tests.e2e.gangs import (
     workload_of,
     workloads,
 )
-from tests.e2e.installation import CONTROLLER, NAMESPACE
 from tests.e2e.kuberay import Operator
 from tests.e2e.rays import (
     HOSTS,
@@ -45,8 +43,6 @@ from webhook.api import names
 
 pytestmark = pytest.mark.e2e
 
-MANY = 9
-"""Worker groups of a RayCluster that has more than the templates of a Workload can name."""
 
 HEAD = 0
 """What the PodGroup of a head waits for: nothing, as it has one pod."""
@@ -113,24 +109,6 @@ def test_a_cluster_that_is_suspended_keeps_its_workload_alone(gated_plane: Contr
     gated_plane.delete_ray_cluster("one", namespace)
 
 
-def test_a_worker_group_that_is_added_later_has_a_pod_group_too(gated_plane: ControlPlane) -> None:
-    api, namespace = gated_plane.api, gated_plane.namespace("added")
-    api.create(RAY_CLUSTERS, grouped("one", {"first": (1, 1)}, GROUPED), namespace)
-    await_counts(api, namespace, {"one-head": HEAD, "one-worker-first": 1})
-    wait_for_pods(api, namespace, 2)
-    before = uids(pod_groups(api, namespace))
-
-    cluster = grouped("one", {"first": (1, 1), "second": (2, 1)}, GROUPED)
-    groups = cluster["spec"]["workerGroupSpecs"]
-    api.patch(RAY_CLUSTERS, "one", {"spec": {"workerGroupSpecs": groups}}, namespace)
-
-    await_counts(api, namespace, {"one-head": HEAD, "one-worker-first": 1, "one-worker-second": 2})
-    assert Counter(map(group_of, wait_for_pods(api, namespace, 4)))["one-worker-second"] == 2
-    assert before.items() <= uids(pod_groups(api, namespace)).items()  # pods still name them
-    gated_plane.delete_ray_cluster("one", namespace)
-    await_nothing(api, namespace)
-
-
 def test_a_cluster_that_replaces_one_of_its_name_has_pod_groups_of_its_own(
     gated_plane: ControlPlane,
 ) -> None:
@@ -155,35 +133,6 @@ def test_a_cluster_that_replaces_one_of_its_name_has_pod_groups_of_its_own(
         "one-head": 1,
         "one-worker-workers": 4,
     }
-    gated_plane.delete_ray_cluster("one", namespace)
-    await_nothing(api, namespace)
-
-
-def test_a_cluster_that_asks_for_other_groups_gets_them_for_the_pods_that_come(
-    gated_plane: ControlPlane,
-) -> None:
-    api, namespace = gated_plane.api, gated_plane.namespace("other-size")
-    api.create(RAY_CLUSTERS, grouped("one", {"workers": (1, HOSTS)}, by("worker-group")), namespace)
-    await_counts(api, namespace, {"one-head": HEAD, "one-worker-workers": HOSTS})
-    old = wait_for_workers(api, namespace, HOSTS)
-
-    api.patch(RAY_CLUSTERS, "one", {"metadata": {"annotations": by("replica")}}, namespace)
-    until_equal(
-        lambda: "one-worker-workers" in counts(api, namespace),
-        wanted=False,
-        what="the previous PodGroups go",
-    )
-    scale(api, "one", namespace, 2)
-
-    new = [
-        pod
-        for pod in wait_for_workers(api, namespace, 2 * HOSTS)
-        if not uids([pod]).items() <= uids(old).items()
-    ]
-    (name,) = set(map(group_of, new))
-    until_equal(
-        lambda: counts(api, namespace).get(str(name), 0), HOSTS, "the new replica has a PodGroup"
-    )
     gated_plane.delete_ray_cluster("one", namespace)
     await_nothing(api, namespace)
 
@@ -264,55 +213,9 @@ def test_what_somebody_deletes_is_made_again_by_the_one_of_two_that_leads(
     await_nothing(api, namespace)
 
 
-def test_a_controller_that_crashes_is_replaced_when_its_lease_is_over(
-    gated_plane: ControlPlane, publisher: Webhook
-) -> None:
-    api, namespace = gated_plane.api, gated_plane.namespace("crashed")
-    with publisher.controller.replica({}) as other:
-        assert publisher.controller.leads
-        publisher.controller.kill()
-        crashed = lease(api)
-        api.create(RAY_CLUSTERS, grouped("one", {"workers": (3, 1)}, GROUPED), namespace)
-        await_counts(api, namespace, {"one-head": HEAD, "one-worker-workers": 3})
-        assert other.leads
-        waited = instant(lease(api)["acquireTime"]) - instant(crashed["renewTime"])
-        assert waited.total_seconds() >= crashed["leaseDurationSeconds"] == 15
-        publisher.controller.start()
-    until(lambda: publisher.controller.leads, "the first one leads again")
-    gated_plane.delete_ray_cluster("one", namespace)
-    await_nothing(api, namespace)
-
-
 def of_leases(lines: list[Json]) -> list[str]:
     said = [str(line.get("message")) for line in lines]
     return [each for each in said if each.startswith("leader: ")]
-
-
-def lease(api: Api) -> Json:
-    found: Json = api.get(LEASES, CONTROLLER, NAMESPACE)["spec"]
-    return found
-
-
-def instant(text: str) -> datetime:
-    return datetime.fromisoformat(text)
-
-
-def test_what_changed_while_the_controller_was_down_is_made_good(
-    gated_plane: ControlPlane, publisher: Webhook
-) -> None:
-    api, namespace = gated_plane.api, gated_plane.namespace("caught-up")
-    for name in ("grows", "goes-out"):
-        api.create(RAY_CLUSTERS, grouped(name, {"workers": (1, 1)}, GROUPED), namespace)
-    until(lambda: len(pod_groups(api, namespace)) == 4, "both are grouped")
-
-    publisher.controller.kill()
-    scale_group(api, "grows", namespace, "workers", 2)
-    api.patch(RAY_CLUSTERS, "goes-out", {"metadata": {"annotations": OPTED_OUT}}, namespace)
-    publisher.controller.start()
-
-    await_counts(api, namespace, {"grows-head": HEAD, "grows-worker-workers": counted(2, 1)})
-    for name in ("grows", "goes-out"):
-        gated_plane.delete_ray_cluster(name, namespace)
 
 
 def test_each_replica_that_an_autoscaler_adds_has_a_pod_group_of_its_own(
@@ -347,72 +250,6 @@ def test_each_replica_that_an_autoscaler_adds_has_a_pod_group_of_its_own(
     assert set(map(group_of, of_replica(left, 2))) < set(map(group_of, after))
     assert len(replica_names(two) & replica_names(after)) == 0
     gated_plane.delete_ray_cluster("auto", namespace)
-    await_nothing(api, namespace)
-
-
-def test_a_cluster_that_an_autoscaler_scales_is_no_gang_as_a_whole(
-    gated_plane: ControlPlane,
-) -> None:
-    api, namespace = gated_plane.api, gated_plane.namespace("autoscaled-cluster")
-    cluster = autoscaled("auto", 1)
-    cluster["metadata"]["annotations"] = by("cluster")
-    api.create(RAY_CLUSTERS, cluster, namespace)
-
-    assert set(map(group_of, wait_for_pods(api, namespace, 1 + HOSTS))) == {None}
-    assert [*pod_groups(api, namespace), *workloads(api, namespace)] == []
-    gated_plane.delete_ray_cluster("auto", namespace)
-
-
-def test_a_worker_group_that_autoscales_waits_for_the_pods_that_it_has_at_least(
-    gated_plane: ControlPlane,
-) -> None:
-    api, namespace = gated_plane.api, gated_plane.namespace("autoscaled-group")
-    cluster = autoscaled("auto", 2)
-    cluster["metadata"]["annotations"] = by("worker-group")
-    (group,) = cluster["spec"]["workerGroupSpecs"]
-    group["minReplicas"] = 1
-    api.create(RAY_CLUSTERS, cluster, namespace)
-
-    name = f"auto-worker-{group['groupName']}"
-    await_counts(api, namespace, {"auto-head": HEAD, name: HOSTS})
-    pods = wait_for_pods(api, namespace, 1 + 2 * HOSTS)
-    assert Counter(map(group_of, pods)) == {"auto-head": 1, name: 2 * HOSTS}
-    gated_plane.delete_ray_cluster("auto", namespace)
-    await_nothing(api, namespace)
-
-
-def test_a_cluster_of_many_groups_has_pod_groups_without_a_workload(
-    gated_plane: ControlPlane,
-) -> None:
-    api, namespace = gated_plane.api, gated_plane.namespace("many")
-    groups = {f"group-{number}": (1, 1) for number in range(MANY)}
-    api.create(RAY_CLUSTERS, grouped("many", groups, GROUPED), namespace)
-
-    await_counts(
-        api, namespace, {"many-head": HEAD, **{f"many-worker-{group}": 1 for group in groups}}
-    )
-    pods = wait_for_pods(api, namespace, MANY + 1)
-    assert set(map(group_of, pods)) == set(uids(pod_groups(api, namespace)))
-    assert not any(map(workload_of, pod_groups(api, namespace)))
-    assert workloads(api, namespace) == []
-    gated_plane.delete_ray_cluster("many", namespace)
-    await_nothing(api, namespace)
-
-
-def test_one_pod_group_holds_head_and_workers_where_that_is_asked_for(
-    gated_plane: ControlPlane,
-) -> None:
-    api, namespace = gated_plane.api, gated_plane.namespace("by-cluster")
-    api.create(
-        RAY_CLUSTERS, grouped("one", {"single": (2, 1), "multi": (1, 4)}, by("cluster")), namespace
-    )
-
-    await_counts(api, namespace, {"one-all": 1 + 2 + 4})
-    assert Counter(map(group_of, wait_for_pods(api, namespace, 7))) == {"one-all": 7}
-    scale_group(api, "one", namespace, "multi", 2)
-    await_counts(api, namespace, {"one-all": counted(1 + 2 + 8, 1 + 2 + 4)})
-    wait_for_pods(api, namespace, 1 + 2 + 8)
-    gated_plane.delete_ray_cluster("one", namespace)
     await_nothing(api, namespace)
 
 

@@ -7,19 +7,13 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any, Final
 
-import jsonpatch
-import msgspec
 import yaml
 
 from tests import ROOT
-from webhook.admission.pod_handler import PodDecision, PodHandler
+from tests.builders import Webhook, manifest
 from webhook.api import names
 from webhook.manifest.kuberay_pods import expand
-from webhook.manifest.reader import Manifest
-from webhook.manifest.standalone import load_state
-from webhook.manifest.views import as_cluster, as_pod
-from webhook.mutation.pipeline import operations
-from webhook.reservation.stores import at_once
+from webhook.manifest.views import as_cluster
 
 EXAMPLE: Final = ROOT / "examples" / "tpu-three-replicas.yaml"
 FEW: Final = 64
@@ -71,17 +65,11 @@ class Slices:
         return document
 
     def pods(self) -> Iterator[Json]:
-        manifest = Manifest(str(EXAMPLE), self.cluster())
-        known = load_state([manifest])
-        handler = PodHandler(known.clusters, known.identities)
-        for number, document in enumerate(expand(manifest.document, as_cluster(manifest))):
-            pod = as_pod(Manifest(str(EXAMPLE), document))
-            placed = at_once(handler.place(pod, "", str(number)))
-            if not isinstance(placed, PodDecision) or not placed.has_identity:
-                continue
-            patch = msgspec.to_builtins(operations(placed.replica, placed.identity.host))
-            completed: Json = jsonpatch.apply_patch(document, patch, in_place=True)
-            yield completed
+        document = self.cluster()
+        webhook = Webhook(document)
+        _, *workers = expand(document, as_cluster(manifest(document)))
+        for worker in workers:
+            yield webhook.admit(worker).pod
 
 
 def listed(said: Json) -> Iterator[Slices]:
