@@ -32,9 +32,7 @@ def uid_of(cluster: str) -> str:
 
 
 class PodBuilder:
-    """A worker pod as KubeRay sends it for admission. `env`, `tpu` and the like speak of the
-    container named last.
-    """
+    """A worker pod as KubeRay sends it. `env`, `tpu` and the like are of the last container."""
 
     def __init__(self) -> None:
         self._labels = {
@@ -97,9 +95,7 @@ class PodBuilder:
         return self._add("initContainers", name, fields)
 
     def behind(self, name: str) -> Self:
-        """Put a sidecar before all other containers, as service meshes do, and KubeRay's start
-        command into the container that was the first.
-        """
+        """Put a sidecar first, as service meshes do; the former first has KubeRay's command."""
         first = self._spec["containers"][0]
         first["env"] = [
             *(first.get("env") or []),
@@ -247,9 +243,7 @@ def manifest(document: Object) -> Manifest:
 
 
 class Decided(NamedTuple):
-    """What became of one pod: the pod after the patch, the answer, and the operations
-    of the patch.
-    """
+    """What became of one pod: the pod after the patch, the answer, and the patch."""
 
     pod: Object
     answer: Answer
@@ -269,9 +263,7 @@ class Undecided(Exception):  # noqa: N818 - named for what it is
 
 
 class Webhook:
-    """The webhook in standalone mode, asked without a wire: reviews are still bytes, and patches
-    are still JSON.
-    """
+    """The webhook in standalone mode, without a wire: bytes are reviewed, patches are JSON."""
 
     def __init__(self, *state: Object, policy: Policy = DEFAULT_POLICY) -> None:
         known = load_state([manifest(document) for document in state])

@@ -30,9 +30,7 @@ settings.register_profile(
     "fuzz", settings.get_profile("fixed"), derandomize=False, database=FOUND, print_blob=True
 )
 settings.load_profile("fixed")
-"""Every run draws the same examples, however busy the machine; `make fuzz` selects the other
-profile.
-"""
+"""Every run draws the same examples; `make fuzz` selects the other profile."""
 
 
 @pytest.fixture(autouse=True)

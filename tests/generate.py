@@ -43,9 +43,7 @@ GENERATED: Final[Mapping[str, Callable[[], Files]]] = {
 
 
 def stale(subject: str) -> Files:
-    """Return the files of a subject that differ from their content, which is empty for a file to
-    remove.
-    """
+    """Return the files that differ from their content, which is empty for one to remove."""
     files = GENERATED[subject]()
     surplus = {*rules.FOLDER.glob("*.md")} - files.keys() if subject == "rules" else set()
     found = {

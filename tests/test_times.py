@@ -55,9 +55,7 @@ def is_span(node: ast.AST) -> bool:
 
 
 def wrong(tree: ast.AST) -> Iterator[tuple[int, str]]:
-    """Yield the lines that wait for a fixed time, set an upper bound of time, or read the clock at
-    import, long before the test.
-    """
+    """Yield the lines that wait for a fixed time, bound time, or read the clock at import."""
     nodes = list(ast.walk(tree))
     for node in getattr(tree, "body", ()):
         is_constant = isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None

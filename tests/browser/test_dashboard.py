@@ -35,9 +35,7 @@ PLAIN_LINKS = """
   return performance.now() - begun;
 }
 """
-"""Lays out plain links, which takes longer than the longest task of the page, on a slow or busy
-machine too.
-"""
+"""Lays out plain links, which takes longer than the longest task of the page on any machine."""
 
 
 @pytest.fixture

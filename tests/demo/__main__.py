@@ -97,9 +97,7 @@ class Demo:
         )
 
     def _replace(self, blank: Object) -> None:
-        """Delete one host, then a whole replica, and create pods again as KubeRay without its gate
-        does.
-        """
+        """Delete one host, then a replica, and create pods again as KubeRay without its gate."""
         say(f"\n{FACTS[0]}")
         lost = self._live(replica=2, host=1)
         for pod in lost:

@@ -1,6 +1,4 @@
-"""Print the answer of an AdmissionReview in readable form: `curl ... | python -m
-tests.demo.answer`.
-"""
+"""Print the answer of an AdmissionReview readably: `curl ... | python -m tests.demo.answer`."""
 
 import base64
 import json

@@ -1,6 +1,4 @@
-"""A small client of the Kubernetes API for tests: JSON in, JSON out, and a Status as an
-exception.
-"""
+"""A small client of the Kubernetes API: JSON in, JSON out, and a Status as an exception."""
 
 import json
 import ssl
@@ -23,9 +21,7 @@ STRATEGIC_PATCH = "application/strategic-merge-patch+json"
 
 @dataclass(frozen=True)
 class Resource:
-    """Where objects of one kind live: `v1` is the core group, `namespaced` says whether their path
-    has a namespace.
-    """
+    """Where objects of a kind live; `v1` is the core group."""
 
     group_version: str
     plural: str
@@ -73,9 +69,7 @@ VALIDATING_WEBHOOKS = Resource(
 
 @dataclass(frozen=True)
 class Answer:
-    """What the API server said: the decoded body (empty where it is not JSON) and its warnings,
-    unquoted.
-    """
+    """What the API server said: the decoded body (empty unless JSON) and its warnings, unquoted."""
 
     code: int
     body: Json

@@ -1,6 +1,4 @@
-"""A TCP load balancer on loopback, similar to kube-proxy: it uses a backend for a while after its
-end.
-"""
+"""A TCP load balancer on loopback which, as kube-proxy, uses a dead backend for a while."""
 
 import asyncio
 import threading
@@ -13,9 +11,7 @@ LOOK_SECONDS = 0.1
 
 
 class Balancer:
-    """Passes connections on, one backend after the other; one that is not ready is left out after
-    `lag` seconds.
-    """
+    """Passes connections on to backends in turns, but those not ready for `lag` seconds."""
 
     def __init__(
         self, port: int, backends: Sequence[tuple[int, Callable[[], bool]]], lag: float

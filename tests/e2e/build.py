@@ -82,9 +82,7 @@ class Tool:
 
     @property
     def cache(self) -> Path:
-        """The folder of what is built of its module: one of its own unless the version is the
-        newest pair's.
-        """
+        """The folder of what is built of its module: the shared one for the newest pair."""
         version = chosen().of(self.module)
         if version == NEWEST.of(self.module):
             return cache_directory()
@@ -136,9 +134,7 @@ def required() -> tuple[str, ...]:
 
 
 def cache_directory() -> Path:
-    """Where programs and CRDs are kept: `.cache/e2e` at the repository root unless the environment
-    says otherwise.
-    """
+    """Where programs and CRDs are kept: `.cache/e2e` unless the environment says otherwise."""
     given = os.environ.get(CACHE_VARIABLE)
     return Path(given).resolve() if given else ROOT / ".cache" / "e2e"
 
@@ -168,9 +164,7 @@ def definitions() -> list[bytes]:
 
 
 def missing(names: tuple[str, ...] | None = None) -> list[str]:
-    """The named programs (else all that the pair requires) and the CRDs that a build would still
-    have to make.
-    """
+    """The named programs (else those of the pair) and the CRDs that a build would have to make."""
     absent = [name for name in names or required() if not _is_current(BY_NAME[name])]
     return absent if _crds_are_current() else [*absent, CRDS]
 
@@ -256,9 +250,7 @@ def _required(tool: Tool) -> tuple[str, str]:
 
 
 def _arguments(tool: Tool) -> list[str]:
-    """What `go build` is given. Kubernetes programs learn their version from the linker, not from
-    their module.
-    """
+    """What `go build` is given. Programs of Kubernetes get their version from the linker."""
     flags = ["-s", "-w"]
     if tool.module.startswith("kubernetes"):
         version = _version(tool)

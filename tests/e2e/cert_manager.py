@@ -1,6 +1,4 @@
-"""cert-manager as a process for a test control plane: its controllers for Certificates, and its
-cainjector.
-"""
+"""cert-manager for a test control plane: its controllers for Certificates, and its cainjector."""
 
 from datetime import UTC, datetime
 from typing import Final, Self

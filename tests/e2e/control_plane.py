@@ -78,9 +78,7 @@ class ControlPlane:
             shutil.rmtree(self.folder)
 
     def kubeconfig(self, user: str, groups: Sequence[str] = ()) -> Path:
-        """A kubeconfig for any user; name it `system:serviceaccount:NAMESPACE:NAME` to be bound as
-        that account.
-        """
+        """A kubeconfig for a user, such as `system:serviceaccount:NAMESPACE:NAME`."""
         return self.credentials.kubeconfig(self.server, user, groups)
 
     def program(
@@ -100,9 +98,7 @@ class ControlPlane:
     def kubectl(
         self, *arguments: str, stdin: str = "", program: str = "kubectl"
     ) -> subprocess.CompletedProcess[str]:
-        """What kubectl, or another `program` of its kind, answers the administrator; `-f -` reads
-        `stdin`. The caller looks at the return code.
-        """
+        """Run kubectl, or another `program` of its kind, as the administrator."""
         command = [str(build.binary(program)), f"--kubeconfig={self.admin_kubeconfig}", *arguments]
         return subprocess.run(
             command, input=stdin, capture_output=True, text=True, check=False, timeout=120
@@ -118,9 +114,7 @@ class ControlPlane:
         self._api_server.wait_until(lambda: self.api.ok("/readyz"))
 
     def namespace(self, name: str) -> str:
-        """Creates a namespace that exists from then on (nothing finalizes one), with its default
-        service account.
-        """
+        """Creates a namespace, which nothing finalizes, with its default service account."""
         for resource, body, place in (
             (NAMESPACES, {"metadata": {"name": name}}, None),
             (SERVICE_ACCOUNTS, {"metadata": {"name": "default"}}, name),
@@ -129,9 +123,7 @@ class ControlPlane:
         return name
 
     def delete_ray_cluster(self, name: str, namespace: str, seconds: float = 120) -> None:
-        """Deletes a RayCluster and does the garbage collector's work: its pods and
-        services go too.
-        """
+        """Deletes a RayCluster with its pods and services, as the garbage collector would."""
         self.api.delete(RAY_CLUSTERS, name, namespace)
         selector = f"ray.io/cluster={name}"
         deadline = monotonic() + seconds
@@ -148,9 +140,7 @@ class ControlPlane:
             self.api.delete_all(SERVICES, namespace, f"{key}={name}")
 
     def delete_pods(self, namespace: str, selector: str = "") -> None:
-        """Removes pods at once: with a grace period they would wait for a kubelet that is not
-        there.
-        """
+        """Removes pods at once, as there is no kubelet to end them."""
         self.api.delete_all(PODS, namespace, selector)
 
     def tail(self, lines: int = 30) -> str:

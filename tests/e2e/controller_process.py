@@ -1,6 +1,4 @@
-"""The controller process as installed by the manifests, with its own account and settings, next to
-the webhook.
-"""
+"""The controller as installed by the manifests, with its own account and settings."""
 
 import sys
 from collections.abc import Mapping

@@ -1,6 +1,4 @@
-"""The certificate authority of a test control plane: the server's certificate, service-account
-keys, kubeconfigs.
-"""
+"""The certificate authority of a test control plane: certificates, keys, kubeconfigs."""
 
 import datetime  # noqa: ICN001 - not the module of one class
 import ipaddress

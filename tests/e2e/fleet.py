@@ -12,9 +12,7 @@ from tests.e2e.webhook_process import Webhook
 
 
 class Fleet(Webhook):
-    """`count` processes; the API server asks the balancer, which forgets a dead one after `lag`
-    seconds.
-    """
+    """`count` processes behind a balancer, which forgets a dead one after `lag` seconds."""
 
     def __init__(self, plane: ControlPlane, count: int, lag: float) -> None:
         super().__init__(plane)

@@ -95,9 +95,7 @@ def workload_of(found: Json) -> str | None:
 
 
 def discovered() -> set[int]:
-    """The codes of asking which version of PodGroups is served: the newest one is asked for
-    first.
-    """
+    """The codes of asking for the version of PodGroups: the newest one is asked for first."""
     return {200} if chosen().pod_groups == NEWEST.pod_groups else {200, 404}
 
 

@@ -61,9 +61,7 @@ def _run(folder: Path, *arguments: str, **variables: str) -> subprocess.Complete
 
 @cache
 def _program() -> str:
-    """Return the path of Go: the machine's own, else that of the pinned wheel. Raises
-    CannotBuildError.
-    """
+    """Return the path of Go, of the machine or of the pinned wheel. Raises CannotBuildError."""
     found = shutil.which("go")
     if found is not None:
         return found

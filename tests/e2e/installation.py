@@ -1,6 +1,4 @@
-"""The objects that users apply, in a real API server: rendered from the shipped manifests, and
-removed after use.
-"""
+"""The objects that users apply, rendered from the shipped manifests, and removed after use."""
 
 import json
 import subprocess
@@ -95,9 +93,7 @@ def applied(plane: ControlPlane, objects: Sequence[Object]) -> Iterator[None]:
 
 @contextmanager
 def removed(plane: ControlPlane, objects: Sequence[Object]) -> Iterator[None]:
-    """Remove objects when the block ends, for the tests that follow; a namespace stays, as nothing
-    here finalizes one.
-    """
+    """Remove objects when the block ends; a namespace stays, as nothing here finalizes one."""
     try:
         yield
     finally:
@@ -195,9 +191,7 @@ def granted(objects: Sequence[Object], account: str) -> set[Right]:
 
 
 def account_rights(plane: ControlPlane, account: str = WEBHOOK) -> set[tuple[str, str]]:
-    """What a service account may do, as the API server says: of what it might want, or be given by
-    mistake.
-    """
+    """Return the rights of an account, as the API server says, of those that it might have."""
     return {
         (verb, resource)
         for verb in VERBS

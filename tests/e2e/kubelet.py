@@ -1,6 +1,4 @@
-"""A fake kubelet: it reports that the containers of each pod run, unless configured otherwise, and
-removes deleted pods.
-"""
+"""A fake kubelet: it reports that the containers of pods run, and removes deleted pods."""
 
 from contextlib import suppress
 from threading import Event, Thread
@@ -14,9 +12,7 @@ _CRASHED: Json = {"waiting": {"reason": "CrashLoopBackOff", "message": "back-off
 
 
 class Kubelet:
-    """Looks after the pods of a namespace between entry and exit, but those of a Node that is
-    `lost`.
-    """
+    """Looks after the pods of a namespace, but those of a Node that is `lost`."""
 
     def __init__(self, api: Api, namespace: str) -> None:
         self.lost = ""

@@ -13,9 +13,7 @@ USER = "system:serviceaccount:ray-system:kuberay-operator"
 
 
 REQUEUE = {"RAYCLUSTER_DEFAULT_REQUEUE_SECONDS_ENV": "20"}
-"""KubeRay looks again after 300 s if nothing happens, and waits so long for a pod that was deleted
-before it saw it.
-"""
+"""KubeRay waits 300 s for a pod that was deleted before it saw it."""
 
 UNTHROTTLED = ("--qps=2000", "--burst=4000")
 """Flags of an operator that asks the API server as often as it likes."""

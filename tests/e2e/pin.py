@@ -53,9 +53,7 @@ def pin(name: str, version: str) -> None:
 
 
 def replacements(text: str, version: str) -> str:
-    """The published modules of a release in place of those that a go.mod of Kubernetes asks for as
-    v0.0.0.
-    """
+    """Published modules of a release in place of those that Kubernetes requires as v0.0.0."""
     staged = sorted(set(STAGING.findall(text)))
     published = f"v0.{version.split('.', 1)[1]}"
     return "\n".join(["\nreplace (", *(f"\t{each} => {each} {published}" for each in staged), ")"])

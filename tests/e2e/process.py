@@ -43,9 +43,7 @@ class Startable(ABC):
 
 
 class Program(Startable):
-    """One child process that can be started and stopped many times; its output is appended to
-    `log`.
-    """
+    """A child process that can be started many times; its output is appended to `log`."""
 
     def __init__(
         self, command: Sequence[str], log: Path, environment: Mapping[str, str] | None = None
@@ -61,9 +59,7 @@ class Program(Startable):
         return self._process.pid if self._process and self._process.poll() is None else None
 
     def start(self) -> None:
-        """Starts the process in a session of its own, so that Ctrl-C in a terminal reaches only the
-        tests.
-        """
+        """Starts it in its own session, so that Ctrl-C reaches only the tests."""
         with self.log.open("ab") as output:
             self._process = subprocess.Popen(
                 self._command,
@@ -75,9 +71,7 @@ class Program(Startable):
             )
 
     def stop(self, grace: float = 30) -> None:
-        """Ends the process: politely, and after `grace` seconds for good. Does nothing when it has
-        ended already.
-        """
+        """Ends the process politely, and after `grace` seconds for good."""
         if self._process is None:
             return
         self._process.terminate()
@@ -89,9 +83,7 @@ class Program(Startable):
         self._process = None
 
     def kill(self) -> None:
-        """Ends the process at once, as the kernel does when memory is short: it has no
-        say in it.
-        """
+        """Ends the process at once, as the kernel does when memory is short."""
         if self._process is not None:
             self._process.kill()
             self._process.wait()

@@ -39,9 +39,7 @@ def slices(name: str, replicas: int, most: int = 50) -> Json:
 
 
 def scale(api: Api, name: str, namespace: str, replicas: int, leaving: Sequence[Json] = ()) -> None:
-    """Set the replicas of the only group; `leaving` are the pods that an autoscaler names as those
-    to go.
-    """
+    """Set the replicas of the only group; `leaving` are the pods that an autoscaler names."""
     group = api.get(RAY_CLUSTERS, name, namespace)["spec"]["workerGroupSpecs"][0]
     group["replicas"] = replicas
     group["scaleStrategy"] = {"workersToDelete": [pod["metadata"]["name"] for pod in leaving]}

@@ -1,6 +1,4 @@
-"""The service account of the manifests has exactly the rights that the process uses, by the API
-server's audit log.
-"""
+"""The service account has exactly the rights that the process uses, by the audit log."""
 
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -40,9 +38,7 @@ class Audited(NamedTuple):
 
 @pytest.fixture(scope="module")
 def audited(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Audited]:
-    """A control plane of its own: the account of the other one is lent to other modes of
-    installation.
-    """
+    """A control plane of its own, since other modes of installation use that account too."""
     log = AuditLog(tmp_path_factory.mktemp("audit"))
     with ControlPlane(api_server_flags=log.flags) as plane:
         yield Audited(plane, log)

@@ -1,6 +1,4 @@
-"""The audit log of the API server contains the identity of each pod, and the rules with
-findings.
-"""
+"""The API server's audit log has the identity of each pod, and the rules with findings."""
 
 import json
 from collections.abc import Iterator

@@ -139,9 +139,7 @@ def taken_over(plane: ControlPlane, deployed: Deployed) -> None:
 
 
 def served(address: tuple[str, int], bundle: str) -> x509.Certificate:
-    """Return what a process shows to an API server that knows a bundle. Raises ssl.SSLError when it
-    is not to be trusted.
-    """
+    """Return the certificate of a process. Raises ssl.SSLError when a bundle does not trust it."""
     trust = ssl.create_default_context(cadata=base64.b64decode(bundle).decode())
     with (
         socket.create_connection(address, timeout=10) as connection,

@@ -25,9 +25,7 @@ OWN, OTHER = "looked-at", "not-looked-at"
 
 @pytest.fixture(scope="module")
 def installed(control_plane: ControlPlane) -> Iterator[Webhook]:
-    """The webhook and the controller, and a RayCluster in each of two namespaces, whose label asks
-    to leave it alone.
-    """
+    """The webhook with its controller, and an ignored RayCluster in each of two namespaces."""
     with Webhook(control_plane, [WITH_CONTROLLER]) as running:
         for namespace, name in ((OWN, "llama"), (OTHER, "qwen")):
             control_plane.namespace(namespace)

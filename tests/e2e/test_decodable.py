@@ -1,6 +1,4 @@
-"""One Ray object that KubeRay cannot decode stops it for all users: the policy refuses such
-objects.
-"""
+"""A policy refuses Ray objects that KubeRay cannot decode, each of which stops it for all."""
 
 import re
 from collections.abc import Iterator

@@ -109,9 +109,7 @@ def create(plane: ControlPlane, pod: Json, namespace: str) -> str:
 def test_each_shape_of_a_pod_is_seen_by_exactly_one_entry(
     control_plane: ControlPlane, tmp_path: Path
 ) -> None:
-    """Without the selector of objects, so that pods without labels are seen as well. An error of
-    the evaluation rejects the pod.
-    """
+    """Without a selector of objects, so that pods without labels are seen as well."""
     namespace = control_plane.namespace(SHAPES)
     with StubWebhook(tmp_path) as stub:
         entries = [

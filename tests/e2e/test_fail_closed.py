@@ -74,9 +74,7 @@ WORKER = {"ray.io/node-type": "worker"}
 
 
 def refused(plane: ControlPlane, namespace: str, labels: Mapping[str, str] = WORKER) -> bool:
-    """Return whether the webhook cannot be called for a pod with these labels and the pod is
-    therefore refused, by a dry run.
-    """
+    """Return whether a pod is refused because the webhook cannot be called, by a dry run."""
     pod = {
         "metadata": {"name": "pod", "labels": labels},
         "spec": {"containers": [{"name": "ray", "image": "ray"}]},

@@ -184,9 +184,7 @@ def worker_index(pod: Json) -> tuple[str, int, int]:
 
 
 def cluster_config(pod: Json) -> Json:
-    """All that the webhook may write, with the replica's name made the same, and without KubeRay's
-    own variables.
-    """
+    """All that the webhook may write, with one name for replicas, without KubeRay's variables."""
     spec, labels = pod["spec"], pod["metadata"]["labels"]
     found = {
         "labels": {key: labels.get(key) for key in LABELS},

@@ -54,9 +54,7 @@ NAMES = [f"ray-webhook.{NAMESPACE}.svc", f"ray-webhook.{NAMESPACE}.svc.cluster.l
 
 
 def served(objects: list[Object]) -> list[Object]:
-    """Return the objects without those of cert-manager, whose resources this API server does not
-    serve.
-    """
+    """Return the objects without those of cert-manager, which are not served."""
     return [found for found in objects if not found["apiVersion"].startswith("cert-manager.io/")]
 
 
@@ -202,9 +200,7 @@ def running(plane: ControlPlane, objects: list[Object], folder: Path) -> Iterato
 
 
 def fetched(plane: ControlPlane, replicas: int) -> list[Pair]:
-    """Return the pair of each of several replicas, once the authorizer knows the rights of their
-    account.
-    """
+    """Return the pair of each replica, once the authorizer knows the rights of their account."""
     config = plane.kubeconfig(ACCOUNT)
     account = Api.of_kubeconfig(config)
     paths = (

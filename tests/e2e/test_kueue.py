@@ -65,9 +65,7 @@ class Setup:
         return self.plane.api
 
     def gated(self, cluster: Json) -> Objects:
-        """The four workers of a RayCluster that Kueue has admitted; it is away when they come, so
-        that they keep its gate.
-        """
+        """The workers of an admitted RayCluster; Kueue is away, so that they keep its gate."""
         name = cluster["metadata"]["name"]
         self.api.create(RAY_CLUSTERS, cluster, NAMESPACE)
         until(lambda: self.let_go(name), "Kueue admits the RayCluster")

@@ -1,6 +1,4 @@
-"""An API server that serves no PodGroups, the default of Kubernetes: a cluster with the annotation
-runs without them.
-"""
+"""An API server without PodGroups, the default: RayClusters with the annotation run."""
 
 import json
 from collections.abc import Iterator

@@ -1,6 +1,4 @@
-"""Outages of the webhook and of the API server: KubeRay's messages in the meantime, and the
-recovery of both.
-"""
+"""Outages of the webhook and of the API server: KubeRay's messages, and the recovery."""
 
 import pytest
 

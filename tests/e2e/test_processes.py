@@ -1,6 +1,4 @@
-"""Several processes answer concurrently, and fail one after the other: a short run of `make
-chaos`.
-"""
+"""Several processes answer, and fail one after the other: a short run of `make chaos`."""
 
 import pytest
 

@@ -1,6 +1,4 @@
-"""Refused objects and their messages, dry runs without side effects, and objects older than the
-webhook.
-"""
+"""Refused objects, dry runs without side effects, and objects older than the webhook."""
 
 import json
 from collections.abc import Iterator
@@ -21,9 +19,7 @@ FINALIZER = "example.com/keep"
 
 @pytest.fixture(scope="module")
 def old(control_plane: ControlPlane) -> Iterator[str]:
-    """The namespace of a RayCluster that would be refused today: it was there
-    before the webhook.
-    """
+    """The namespace of a RayCluster that is older than the webhook, which would refuse it."""
     namespace = control_plane.namespace("old")
     cluster = broken("old")
     cluster["metadata"]["finalizers"] = [FINALIZER]

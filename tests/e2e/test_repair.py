@@ -1,6 +1,4 @@
-"""Replicas that lose a host are replaced completely; if KubeRay replaces them itself, the webhook
-does not act.
-"""
+"""Replicas that lose a host are replaced completely, by the webhook or by KubeRay."""
 
 from collections.abc import Iterator
 from contextlib import suppress
@@ -131,9 +129,7 @@ def gone(api: Api, namespace: str, pods: Objects) -> None:
 
 
 def replaced(api: Api, namespace: str, before: Objects, replica: int) -> Objects:
-    """The workers, when a replica went as a whole, another one is whole in its place, and the
-    others are what they were.
-    """
+    """The workers, once another replica is whole in place of one, and the others are as before."""
     lost = of_replica(before, replica)
     gone(api, namespace, lost)
     after = sealed(api, namespace, len(before))

@@ -58,9 +58,7 @@ def members(webhook: Webhook, known: float, more: int) -> float:
 
 
 def wait_for_members(webhook: Webhook, count: float) -> None:
-    """Return once the watch has told the webhook of deletions: a pod that comes earlier may take a
-    identity beside one that it takes for held.
-    """
+    """Return once the watch has reported deletions, which free identities."""
     until_equal(lambda: webhook.metric("ray_webhook_members"), count, "the watch tells who is gone")
 
 

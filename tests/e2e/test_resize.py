@@ -1,6 +1,4 @@
-"""Resize in place: the API server accepts the resize policy of the webhook, and lets the Ray
-container grow.
-"""
+"""The API server accepts the resize policy of the webhook, and lets the container grow."""
 
 import json
 from typing import Any

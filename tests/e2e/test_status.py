@@ -132,9 +132,7 @@ class Setup:
             assert done.returncode == 0 or overtaken, done.stderr
 
     def let_run(self) -> None:
-        """Play scheduler, kubelet and node pools: pods that go are gone, all others run on a node
-        of one pool.
-        """
+        """Play scheduler, kubelet and node pools: pods end or run on a node of one pool."""
         for pod in self.api.list(PODS, NAMESPACE):
             with suppress(ApiError):  # KubeRay has deleted it by now
                 self._let_run(pod)
@@ -506,9 +504,7 @@ def test_a_rejection_that_kuberay_repeats_has_one_answer(
 
 
 def one_answer(setup: Setup, cluster: str, wanted: str, repetitions: Callable[[], int]) -> Json:
-    """Ask for the problems of a RayCluster until what repeats has done so, and return the only one
-    that every answer has.
-    """
+    """Ask for the problems until what repeats has done so; return the only one of all answers."""
     asked, before = 0, repetitions()
     problems: Objects = []
 

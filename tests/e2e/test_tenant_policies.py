@@ -24,9 +24,7 @@ CONTROLLER = "system:serviceaccount:ray-webhook:ray-webhook-controller"
 
 
 def may_write(namespace: str) -> list[Object]:
-    """Return the rights to write everything in a namespace's pods and RayClusters, for a tenant and
-    for KubeRay.
-    """
+    """Return the rights to write all in a namespace, for a tenant and for KubeRay."""
     role = {
         "apiVersion": "rbac.authorization.k8s.io/v1",
         "kind": "Role",

@@ -56,9 +56,7 @@ def test_the_api_server_lets_pods_be_resized_where_its_version_does(
 def test_the_api_server_holds_numbers_to_int32_where_its_version_does(
     control_plane: ControlPlane,
 ) -> None:
-    """The policy of an installation is asked after the schema, so its denial says that the schema
-    takes the number.
-    """
+    """The policy is asked after the schema, so its denial shows that this takes the number."""
     cluster = slices("large", 1)
     cluster["spec"]["workerGroupSpecs"][0]["maxReplicas"] = BEYOND_INT32
     namespace, said = control_plane.namespace("int32"), ""

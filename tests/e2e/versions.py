@@ -43,31 +43,23 @@ class Pair:
 
     @property
     def autoscaler_version(self) -> bool:
-        """Whether a RayCluster says which autoscaler it has: KubeRay lets no pod of the second one
-        restart.
-        """
+        """Whether a RayCluster says which autoscaler it has."""
         return _minor(self.kuberay) >= 4
 
     @property
     def pod_groups(self) -> str:
-        """The version of scheduling.k8s.io that PodGroups are served in where their gate is on; ""
-        for none.
-        """
+        """The version of scheduling.k8s.io of PodGroups where their gate is on; "" for none."""
         return {37: "v1beta1", 36: "v1alpha2"}.get(_minor(self.kubernetes), "")
 
     @property
     def pod_group_gates(self) -> dict[str, bool]:
-        """The gates that PodGroups need, all off by default; 1.37 has put the scheduler's into the
-        other one.
-        """
+        """The gates that PodGroups need, all off by default; 1.37 has merged two."""
         scheduler = {"GangScheduling": True} if self.pod_groups == "v1alpha2" else {}
         return {"GenericWorkload": True, **scheduler}
 
     @property
     def endpoint_slices(self) -> bool:
-        """Whether the API server finds the pods of a webhook by EndpointSlices: 1.34 does, and 1.30
-        goes by Endpoints.
-        """
+        """Whether pods of a webhook are looked up by EndpointSlices, as by 1.34, not Endpoints."""
         return _minor(self.kubernetes) >= 34
 
     @property
@@ -77,9 +69,7 @@ class Pair:
 
     @property
     def others(self) -> bool:
-        """Whether stories run with programs that are pinned in one version each: Kueue,
-        cert-manager, KWOK and an older kubectl.
-        """
+        """Whether stories run with programs that are pinned in one version each."""
         return self == NEWEST
 
     @property

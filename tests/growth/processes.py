@@ -1,6 +1,4 @@
-"""Entries that belong to a whole process: the sweep of Leases, the routes of the dashboard, and the
-commands.
-"""
+"""Entries that belong to a whole process: the sweep of Leases, the dashboard, the commands."""
 
 import asyncio
 import json

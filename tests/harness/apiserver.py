@@ -68,9 +68,7 @@ class ApiServer:
         return self._client.request(method, path)
 
     def review(self, review: Object, path: str = "/mutate") -> Object:
-        """Return the `response` of one review, whatever it says. Fails unless it is a proper
-        AdmissionReview.
-        """
+        """Return the `response` of a review. Fails unless it is a proper AdmissionReview."""
         self.calls += 1
         answer = self.post(path, json.dumps(review).encode())
         assert answer.status_code == httpx.codes.OK, answer.text

@@ -123,9 +123,7 @@ class FakeApi:
     whole_definitions: int = 0
     """How often all of it was read, and not only its metadata."""
     before: Callable[[Request], int] = lambda _: 0
-    """Looks at a request before it is answered: with this status, if it returns one. It may change
-    what is stored.
-    """
+    """Gets each request before its answer, may change what is stored, and returns a status or 0."""
 
     def __post_init__(self) -> None:
         self.port = 0
@@ -167,9 +165,7 @@ class FakeApi:
         return {name: obj for (_, name), obj in self._objects[resource].items()}
 
     def rewind(self, version: int) -> None:
-        """Set the store back, as a restore of etcd from a backup does: objects stay, versions start
-        again.
-        """
+        """Set the versions back, as a restore of etcd does; objects stay."""
         self.version = version
         self._history = []
         for objects in self._objects.values():
@@ -368,9 +364,7 @@ class FakeApi:
     async def _schedule(
         self, writer: asyncio.StreamWriter, path: str, method: str, version: str, content: bytes
     ) -> bool:
-        """Tell what is served of an API that is written to, or create, patch or delete an object of
-        it.
-        """
+        """Answer which resources of an API are served, or write an object of it."""
         resource, name = _resource(path)
         if version not in self.served:
             return await _refuse(writer, 404)

@@ -69,17 +69,13 @@ def plain(api: FakeApi) -> Load:
 
 
 def client_of(load: Load) -> Api:
-    """Return a client whose requests have at least a minute, except where a test sets less than a
-    second.
-    """
+    """Return a client with a minute for a request, unless a test sets less than a second."""
     return Api(load, lambda seconds: asyncio.timeout(seconds if seconds < 1 else max(seconds, 60)))
 
 
 @asynccontextmanager
 async def beside(work: Coroutine[None, None, None]) -> AsyncIterator[None]:
-    """Do work that never ends beside the block, and cancel it with the block; what it raised before
-    is raised.
-    """
+    """Do endless work beside the block, and cancel it then; what it raised before is raised."""
     task = asyncio.create_task(work)
     try:
         yield

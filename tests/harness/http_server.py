@@ -49,9 +49,7 @@ class Handler(BaseHTTPRequestHandler):
 
 @contextmanager
 def serving(handler: type[Handler], certificate: Path | None = None) -> Iterator[int]:
-    """Serve on loopback until the end of the block, by HTTPS if there is a file with a certificate
-    and its key; yield the port.
-    """
+    """Serve on loopback during the block, by HTTPS if there is a certificate; yield the port."""
     with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         server.daemon_threads = False  # each is joined in the end, so none outlives its test
         server.handle_error = lambda *_: None  # type: ignore[method-assign]  # of a closed connection

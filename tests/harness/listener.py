@@ -1,6 +1,4 @@
-"""An HTTPS listener on loopback, in a thread, with a certificate under rotation; and clients that
-inspect it.
-"""
+"""An HTTPS listener on loopback with a certificate under rotation, and clients of it."""
 
 import asyncio
 import socket
@@ -28,9 +26,7 @@ REQUEST = b"GET / HTTP/1.1\r\nhost: localhost\r\n\r\n"
 
 
 class Listener:
-    """Serves `ok` with the pair in `directory`, verifying clients when it has an authority for
-    them.
-    """
+    """Serves `ok` with the pair in `directory`, and verifies clients by an authority if given."""
 
     def __init__(
         self,

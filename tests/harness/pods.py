@@ -6,9 +6,7 @@ Object = dict[str, Any]
 
 
 def worker(group: str, cluster: str = "odd", **labels: str) -> Object:
-    """Return a worker pod; labels are written with `_` for what cannot stand in a name: see
-    `LABELS`.
-    """
+    """Return a worker pod; names of labels are those of `LABELS`."""
     return {
         "apiVersion": "v1",
         "kind": "Pod",

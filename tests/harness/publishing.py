@@ -75,9 +75,7 @@ def a_cluster(
     namespace: str = "default",
     **spec: Any,  # noqa: ANN401
 ) -> Object:
-    """Return a RayCluster with two replicas of four hosts that asks for a gang, unless the
-    granularity is empty.
-    """
+    """Return a RayCluster with two replicas of four hosts that may ask for a gang."""
     built = a_raycluster(name, namespace=namespace)
     if granularity:
         built["metadata"]["annotations"][names.ANNOTATION_SCHEDULING_GROUP] = granularity
@@ -95,9 +93,7 @@ def groups_of(replicas: int, hosts: int = 4, priority: str = "") -> list[Object]
 
 
 def counts(api: FakeApi) -> dict[str, int]:
-    """Return the minimal count of each PodGroup, 0 for a basic one; those that are being deleted
-    are not among them.
-    """
+    """Return the minimal count of each PodGroup that is not being deleted, 0 for a basic one."""
     return {
         name: found["spec"]["schedulingPolicy"].get("gang", {}).get("minCount", 0)
         for name, found in sorted(api.objects(PODGROUPS).items())

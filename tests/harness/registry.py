@@ -1,6 +1,4 @@
-"""Fake kube-apiserver for the Secret and the webhook configurations: over a socket, with resource
-versions and JSON Patch.
-"""
+"""Fake kube-apiserver for the Secret and the webhook configurations, with JSON Patch."""
 
 import copy
 import json
@@ -24,9 +22,7 @@ LEASES = "/apis/coordination.k8s.io/v1/namespaces/ray-webhook/leases"
 
 
 class Registry:
-    """The objects by path. A patch that sets another resourceVersion than the object has is refused
-    with 409.
-    """
+    """The objects by path. A patch of another resourceVersion is refused with 409."""
 
     def __init__(self) -> None:
         self.objects: dict[str, Object] = {}

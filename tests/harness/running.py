@@ -17,9 +17,7 @@ Run = Callable[..., Ended]
 """Runs a command with arguments."""
 
 At = Callable[..., Ended]
-"""Runs a command on a scene behind a socket: scene, arguments, and `change`, which gets the
-server.
-"""
+"""Runs a command on a scene behind a socket; `change` gets the server."""
 
 Write = Callable[..., Path]
 """Writes a file of documents or a text, and returns its path: `name` is below the test's folder."""

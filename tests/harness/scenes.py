@@ -59,9 +59,7 @@ def llama(replicas: int = 2, **spec: object) -> ClusterBuilder:
 
 
 class Observed(Struct, frozen=True):
-    """The objects that a reader of the API server would see; kinds that it may not read are
-    None.
-    """
+    """The objects that a reader of the API server sees; None for kinds it may not read."""
 
     clusters: list[LiveCluster]
     pods: list[LivePod]
@@ -210,9 +208,7 @@ def merged(under: Any, over: Any) -> Any:  # noqa: ANN401 - JSON has values of e
 
 
 def llama_of(template: Object, *replicas: int) -> ClusterBuilder:
-    """Return a RayCluster of four-host slices, with more in their templates, in a group for each
-    number of replicas.
-    """
+    """Return a RayCluster of four-host slices with more in their templates."""
     (group,) = llama().build()["spec"]["workerGroupSpecs"]
     cluster = a_cluster("llama")
     for index, count in enumerate(replicas):

@@ -1,6 +1,4 @@
-"""Behaviour of kube-apiserver 1.37 for Workloads, PodGroups and ComputeDomains, as observed, for
-the fake API server.
-"""
+"""Behaviour of kube-apiserver 1.37 for Workloads, PodGroups and ComputeDomains, as observed."""
 
 import copy
 from typing import Any, Final
@@ -30,9 +28,7 @@ class Refusal(Exception):  # noqa: N818 - named for what happened
 
 
 def admitted(version: str, resource: str, body: Object, default_priority: str) -> Object:
-    """Return an object as it is stored: unknown fields dropped, the default priority filled in.
-    Raises Refusal.
-    """
+    """Return an object as it is stored, with the default priority. Raises Refusal."""
     stored = copy.deepcopy(body)
     if not body["apiVersion"].endswith(f"/{version}"):
         raise Refusal(400)
@@ -61,9 +57,7 @@ def admitted(version: str, resource: str, body: Object, default_priority: str) -
 
 
 def patched(version: str, old: Object, operations: list[Object]) -> Object:
-    """Return an object after a patch. Raises Refusal for another version, and for what is
-    immutable.
-    """
+    """Return an object after a patch. Raises Refusal for what is immutable."""
     new: Object = jsonpatch.apply_patch(copy.deepcopy(old), operations)
     if new["metadata"]["resourceVersion"] != old["metadata"]["resourceVersion"]:
         raise Refusal(409)

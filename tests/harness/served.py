@@ -146,9 +146,7 @@ def _selected(body: Object, query: dict[str, list[str]]) -> Object:
 
 @contextmanager
 def serving(scene: Scene, folder: Path) -> Iterator[tuple[Server, Path]]:
-    """Serve a scene, and yield the server and a kubeconfig for it, whose context has the scene's
-    namespace.
-    """
+    """Serve a scene, and yield the server and a kubeconfig for it."""
     server = Server(scene)
     thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
     thread.start()

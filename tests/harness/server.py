@@ -19,9 +19,7 @@ PROGRAM = ("-m", "webhook.cli.main")
 
 
 class Running(NamedTuple):
-    """A server that answers: its two URLs, the authority of its certificate, its process, and its
-    log.
-    """
+    """A server that answers: its URLs, certificate authority, process and log."""
 
     url: str
     admin: str
@@ -42,9 +40,7 @@ def serving(
     launcher: Sequence[str] = (),
     program: Sequence[str] = PROGRAM,
 ) -> Iterator[Running]:
-    """Serve `state` standalone, with a certificate issued into `directory`; ended when the block
-    is.
-    """
+    """Serve `state` standalone during the block, with a certificate issued into `directory`."""
     if main(["certs", "issue", "--dir", str(directory)]):
         msg = "no certificate could be issued"
         raise RuntimeError(msg)
@@ -70,9 +66,7 @@ def serving(
 
 
 def ready(process: subprocess.Popen[str]) -> tuple[str, str]:
-    """Wait for the ready line. Raises RuntimeError with what the server said when
-    it ends instead.
-    """
+    """Wait for the ready line. Raises RuntimeError with the output when the server ends instead."""
     said = []
     for line in process.stderr or ():
         said.append(line)

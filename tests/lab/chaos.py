@@ -31,9 +31,7 @@ from tests.harness.identities import identity_of
 NAMESPACE = "chaos"
 LOOK_SECONDS = 0.7
 BACK_OFF_SECONDS = 150
-"""After many failures KubeRay waits up to 1000 s before it tries again, unless the RayCluster
-changes.
-"""
+"""After many failures KubeRay waits up to 1000 s, unless the RayCluster changes."""
 
 
 class Watchman:

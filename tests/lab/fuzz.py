@@ -16,9 +16,7 @@ ADVICE = "Add each failing case to its test as an @example, and fix the cause: s
 
 
 class Rounds:
-    """A pytest plugin that runs all tests in a new order each round; a test that failed is left out
-    of later rounds.
-    """
+    """A plugin that runs all tests in a new order each round, without those that failed."""
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds

@@ -20,9 +20,7 @@ ELSEWHERE: Final = (
 
 
 def config() -> dict[str, Any]:
-    """Return the schema of `config`: that of a file with settings, without what
-    is set elsewhere.
-    """
+    """Return the schema of `config`: that of a settings file, without what is set elsewhere."""
     found = {key: value for key, value in deepcopy(schema()).items() if key != "required"}
     for name in ELSEWHERE:
         *sections, last = name.split(".")
@@ -35,9 +33,7 @@ def config() -> dict[str, Any]:
 
 
 def _plain(node: Any) -> Any:  # noqa: ANN401 - JSON
-    """Return a schema without titles and defaults, which Helm does not read; a setting may be
-    called `title` one day.
-    """
+    """Return a schema without titles and defaults, but with a setting of that name."""
     if isinstance(node, list):
         return [_plain(item) for item in node]
     if not isinstance(node, dict):

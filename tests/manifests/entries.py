@@ -19,9 +19,7 @@ CORPUS = (
 
 
 def needs_webhook(pod: Object) -> bool:
-    """Return whether a pod is a worker that cannot run without the webhook. Any field may be null
-    or absent.
-    """
+    """Return whether a pod is a worker that cannot run without the webhook."""
     meta, spec = pod.get("metadata") or {}, pod.get("spec") or {}
     labels, annotations = meta.get("labels") or {}, meta.get("annotations") or {}
     if labels.get(names.LABEL_NODE_TYPE) != names.NODE_TYPE_WORKER:

@@ -19,9 +19,7 @@ def variables(objects: list[Object], deployment: str = "ray-webhook") -> dict[st
 
 
 def environment(objects: list[Object], deployment: str, folder: Path) -> dict[str, str]:
-    """Return the variables of a Deployment's container; the file that they name is written into
-    `folder`.
-    """
+    """Return the variables of a Deployment's container; their file is written into `folder`."""
     file = folder / "settings.yaml"
     file.write_text(settings_file(objects))
     return {**variables(objects, deployment), "RAY_WEBHOOK_CONFIG": str(file)}

@@ -30,9 +30,7 @@ def expressions() -> str:
 
 
 def limited(kind: str) -> Iterator[tuple[str, str]]:
-    """Yield path and type of what Go decodes into less than the CRD allows, lists and maps
-    unmarked.
-    """
+    """Yield path and type of what Go decodes into less than the CRD allows."""
     schema = schema_of(None)
 
     def below(name: str | int, path: str) -> Iterator[tuple[str, str]]:

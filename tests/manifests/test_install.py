@@ -15,9 +15,7 @@ pytestmark = pytest.mark.manifests
 
 
 def edited(kustomization: str, folder: Path, *edits: str) -> list[Object]:
-    """Return the objects of a kustomization in a copy of the repository whose manifests have some
-    edits.
-    """
+    """Return the objects of a kustomization in a copy of the repository with some edits."""
     for name in ("manifests", "certs"):
         shutil.copytree(ROOT / name, folder / name)
     for edit in edits:

@@ -1,6 +1,4 @@
-"""Alerts and dashboard name existing metrics, and the number of label values is bounded for any
-input.
-"""
+"""Alerts and dashboard name existing metrics, whose label values are bounded."""
 
 import json
 import re

@@ -11,9 +11,7 @@ PAGES: Final = [
     for page in (*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"), *ROOT.glob("*/**/README.md"))
     if page.name != "tutorial.md" and not {".venv", ".cache"} & {*page.parts}
 ]
-"""All pages but the tutorial, which tests/e2e/test_tutorial.py runs from its first to its last
-command.
-"""
+"""All pages but the tutorial, whose commands tests/e2e/test_tutorial.py runs."""
 
 
 class Command(NamedTuple):
@@ -45,9 +43,7 @@ COMMANDS: Final = commands()
 
 
 def kubectl_words(start: str, **values: str) -> list[str]:
-    """Return the arguments of the only command of kubectl that begins so, with values in place of
-    words.
-    """
+    """Return the arguments of the only kubectl command that begins so, with values for words."""
     ((program, *words),) = (each.words for each in COMMANDS if each.text.startswith(start))
     assert program == "kubectl"
     return [values.get(word, word) for word in words]

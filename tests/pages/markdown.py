@@ -22,9 +22,7 @@ def prose(page: str) -> Iterator[tuple[int, str]]:
 
 
 def folded(page: str) -> str:
-    """Return the page with paragraphs folded from their first line that is too long; headings are
-    left.
-    """
+    """Return the page with paragraphs folded from their first long line; headings are left."""
     lines = page.split("\n")
     long = [at for at, line in prose(page) if len(line) > COLUMNS and line[0] != "#"]
     for first in reversed(long):

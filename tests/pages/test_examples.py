@@ -51,9 +51,7 @@ def annotations_of(manifest: Manifest) -> dict[str, str]:
 
 
 def asks_for(path: Path, key: str, value: str = "") -> bool:
-    """Return whether the RayCluster of an example has an annotation, of this value if
-    one is given.
-    """
+    """Return whether the RayCluster of an example has an annotation, of this value if given."""
     found = annotations_of(read_manifests([path])[0]).get(key)
     return found is not None and (not value or found == value)
 

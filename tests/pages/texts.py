@@ -39,9 +39,7 @@ def texts_by_source() -> dict[str, list[str]]:
 
 
 def _texts(tree: ast.AST) -> Iterator[str]:
-    """Yield the texts in a module, in order: literals that are neither docstrings nor part of
-    another text.
-    """
+    """Yield the texts in a module: literals that are neither docstrings nor part of a text."""
     if isinstance(tree, ast.Expr) and isinstance(tree.value, ast.Constant):
         return
     text = None

@@ -82,9 +82,7 @@ def manifests(kustomization: str) -> str:
 
 
 def packed(folder: Path, epoch: int) -> bytes:
-    """Return a chart as Helm packages it, but with one time for all files, no owner, and the
-    license.
-    """
+    """Return a chart as Helm packages it, but with one time, no owner, and the license."""
     files = {path.relative_to(folder): path for path in folder.rglob("*") if path.is_file()}
     files[Path("LICENSE")] = ROOT / "LICENSE"
     buffer = io.BytesIO()

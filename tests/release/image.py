@@ -18,9 +18,7 @@ from webhook import __version__
 
 TEXT: Final = (ROOT / "Dockerfile").read_text()
 MEGABYTES: Final = 88
-"""Bound of what is installed above the base. That unpacks to some 120 MB without pip, so that
-the image has at most 200 MB in all.
-"""
+"""Of what is installed above the base of 120 MB, so that the image has at most 200 MB."""
 
 _PATHS: Final = re.compile(r"(?<![\w.-])/(wheels|opt/ray-webhook)\b")
 _STARTS: Final = (

@@ -37,9 +37,7 @@ def created(scenario: Path) -> list[Object]:
 
 @contextmanager
 def admission() -> Iterator[ApiServer]:
-    """Yield an API server whose webhook has the RayClusters and the existing pods of all
-    scenarios.
-    """
+    """Yield an API server whose webhook has the RayClusters and pods of all scenarios."""
     state = [path for scenario in SCENARIOS for path in state_of(scenario)]
     clusters = [
         manifest.document

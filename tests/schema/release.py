@@ -41,9 +41,7 @@ def with_gates(text: str, version: str, gates: dict[str, bool]) -> str:
 
 
 def paths(schema: crd.Schema) -> set[str]:
-    """Return the fields of a release, without templates of pods, which are Kubernetes' own, and
-    without the RayCluster in other kinds.
-    """
+    """Return the fields of a release, without those of pods and of the RayCluster elsewhere."""
 
     def below(name: str | int, path: str) -> Iterator[str]:
         yield path

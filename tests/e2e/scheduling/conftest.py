@@ -1,6 +1,4 @@
-"""The control plane that the tests of scheduling groups share, and a webhook that manages
-PodGroups.
-"""
+"""The control plane of the tests of scheduling groups, and a webhook that manages PodGroups."""
 
 from collections.abc import Iterator
 
@@ -23,9 +21,7 @@ def account_log(tmp_path_factory: pytest.TempPathFactory) -> AuditLog:
 
 @pytest.fixture(scope="package")
 def gated_plane(account_log: AuditLog) -> Iterator[ControlPlane]:
-    """A control plane that serves PodGroups and collects garbage; stories share it, each in a
-    namespace of its own.
-    """
+    """A control plane that serves PodGroups and collects garbage, shared by stories."""
     flags = [
         *account_log.flags,
         "--enable-admission-plugins=OwnerReferencesPermissionEnforcement",
@@ -38,8 +34,6 @@ def gated_plane(account_log: AuditLog) -> Iterator[ControlPlane]:
 
 @pytest.fixture(scope="package")
 def publisher(gated_plane: ControlPlane) -> Iterator[Webhook]:
-    """The webhook, and beside it the controller, which keeps PodGroups; each story leaves both
-    running.
-    """
+    """The webhook and the controller, which keeps PodGroups; each story leaves both running."""
     with Webhook(gated_plane, COMPONENTS) as running:
         yield running

@@ -38,9 +38,7 @@ def bound(pods: Objects) -> Objects:
 
 
 def _create(api: Api, name: str, labels: Json, capacity: Json) -> None:
-    """The API server taints a Node that is new, and a kubelet and a controller, which are not
-    there, take the taint away.
-    """
+    """Remove the taint of a new Node too, as a kubelet and a controller would."""
     api.create(NODES, {"metadata": {"name": name, "labels": labels}})
     status = {
         "capacity": capacity,

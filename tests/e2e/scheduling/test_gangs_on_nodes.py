@@ -20,9 +20,7 @@ from webhook.api import names
 pytestmark = pytest.mark.e2e
 
 ROOM = 6
-"""Hosts that find a Node in the stories of two replicas: more than one replica has, less than two
-have.
-"""
+"""Hosts that find a Node in stories of two replicas: more than one replica has."""
 
 ONE_POD = {"cpu": "4"}
 """Of a Node that a head or a worker of the examples fills."""
@@ -188,9 +186,7 @@ def bound_of_replicas(api: Api, namespace: str) -> Counter[str]:
 
 
 def scheduling(api: Api, namespace: str) -> list[str]:
-    """What the scheduler says of each PodGroup: the reason of its condition, or that it is still to
-    be tried.
-    """
+    """The reason of the scheduler's condition of each PodGroup, empty until it is tried."""
     return [
         _reason(each.get("status", {}).get("conditions") or [])
         for each in pod_groups(api, namespace)

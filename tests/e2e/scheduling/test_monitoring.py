@@ -1,6 +1,4 @@
-"""The queries of the Grafana dashboard, on a Prometheus that scrapes the programs and the API
-server.
-"""
+"""The queries of the Grafana dashboard, on a Prometheus that scrapes all programs."""
 
 import json
 import re

@@ -1,6 +1,4 @@
-"""PodGroups of RayClusters with scheduling groups, while these grow, shrink, are suspended and are
-edited.
-"""
+"""PodGroups of RayClusters while these grow, shrink, are suspended and are edited."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -271,9 +269,7 @@ def wait_for_pods(api: Api, namespace: str, count: int) -> Objects:
 
 
 def wait_for_replicas(api: Api, namespace: str, count: int) -> Objects:
-    """The workers, once they are whole replicas, each with a PodGroup of its own that waits for all
-    its hosts.
-    """
+    """The workers, once they are whole replicas, each with its PodGroup for all hosts."""
 
     def settled() -> bool:
         members = Counter(map(group_of, workers(api, namespace)))

@@ -1,6 +1,4 @@
-"""The accounts that manage PodGroups: each uses all its rights and needs no others, and only the
-controller writes.
-"""
+"""The accounts that manage PodGroups use all their rights; only the controller writes."""
 
 import pytest
 
@@ -49,9 +47,7 @@ def test_each_account_uses_every_right_it_has_and_lacks_none(
 
 
 def lose_identity(plane: ControlPlane, webhook: Webhook, namespace: str) -> None:
-    """A pod loses its identity, which the RayCluster is told by an event; the next controller finds
-    the event, and continues with it.
-    """
+    """Remove the identity of a pod; the next controller continues with its event."""
     api = plane.api
     pod = workers(api, namespace, "one")[0]["metadata"]["name"]
     api.patch(PODS, pod, {"metadata": {"labels": dict.fromkeys(IDENTITY)}}, namespace)
@@ -65,9 +61,7 @@ def lose_identity(plane: ControlPlane, webhook: Webhook, namespace: str) -> None
 
 
 def live(plane: ControlPlane, webhook: Webhook) -> None:
-    """All that makes the webhook ask the API server for the sake of PodGroups, which come, change,
-    and go.
-    """
+    """All that makes the webhook ask the API server for the sake of PodGroups."""
     api, namespace = plane.api, plane.namespace("audited-groups")
     with Operator(plane, multi_host_indexing=False):
         api.create(RAY_CLUSTERS, grouped("one", {"workers": (1, HOSTS)}, GROUPED), namespace)

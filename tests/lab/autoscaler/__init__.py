@@ -1,3 +1,1 @@
-"""Ray's own node providers, by which its autoscaler scales a RayCluster, against a control plane:
-`make autoscaler`.
-"""
+"""Ray's own node providers, which scale a RayCluster of a control plane: `make autoscaler`."""

@@ -40,9 +40,7 @@ class Provider(Protocol):
 
 
 class First:
-    """The provider of the first autoscaler. It collects what is asked for, and posts it at the end
-    of an update.
-    """
+    """The provider of the first autoscaler, which posts what it collected at an update's end."""
 
     def __init__(self, cluster: str, namespace: str) -> None:
         self._provider = KubeRayNodeProvider({**CONFIG, "namespace": namespace}, cluster)

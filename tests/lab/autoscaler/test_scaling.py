@@ -135,9 +135,7 @@ def test_either_autoscaler_adds_and_takes_single_hosts(
 def test_the_first_autoscaler_takes_hosts_for_slices_and_identities_stay_exact(
     control_plane: ControlPlane, indexing: bool
 ) -> None:
-    """It posts the number of pods as the number of replicas: only `maxReplicas` bounds what it asks
-    for.
-    """
+    """It posts the number of pods as replicas: only `maxReplicas` is a bound."""
     api, namespace = control_plane.api, control_plane.namespace(retried("taken", on=indexing))
     api.create(RAY_CLUSTERS, autoscaled(slices("one", 1, most=3), "v1"), namespace)
     wait_for_workers(api, namespace, HOSTS)

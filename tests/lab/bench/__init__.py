@@ -1,3 +1,1 @@
-"""Benchmarks: figures, and ratios to a reference that runs at the same time. They never pass or
-fail.
-"""
+"""Benchmarks: figures, and ratios to a reference of the same time. They never pass or fail."""

@@ -1,6 +1,4 @@
-"""A load generator: keep-alive HTTPS connections that post reviews, in a closed loop or at a
-constant rate.
-"""
+"""A load generator: HTTPS connections that post reviews, in a closed loop or at a rate."""
 
 import asyncio
 import resource
@@ -14,9 +12,7 @@ import uvloop
 
 
 class Result(NamedTuple):
-    """Latencies in microseconds, sorted; how long it took in seconds; and the share of its core
-    that the client used.
-    """
+    """Sorted latencies in microseconds; seconds in all; the share of its core that was used."""
 
     latencies: list[float]
     seconds: float

@@ -1,6 +1,4 @@
-"""The reference: an ASGI handler on the same uvicorn with the same TLS, which reads the body and
-returns a constant.
-"""
+"""The reference: an ASGI handler on the same uvicorn with TLS, which returns a constant."""
 
 import asyncio
 import sys

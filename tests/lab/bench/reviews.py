@@ -1,6 +1,4 @@
-"""Realistic reviews of about 10 KB: TPU worker pods as KubeRay builds them, with managed fields,
-probes and volumes.
-"""
+"""Realistic reviews of TPU worker pods of about 10 KB, as KubeRay builds them."""
 
 import json
 import re

@@ -1,6 +1,4 @@
-"""Delete workers of real Ray clusters during a task, and write the losses to
-docs/contributing/measurements.md.
-"""
+"""Delete workers of real Rays during a task, and write docs/contributing/measurements.md."""
 
 import json
 import os
@@ -28,9 +26,7 @@ _MARK: Final = f"RAY_WEBHOOK_DRAIN={os.getpid()}"
 
 
 class Case(NamedTuple):
-    """A worker of a Ray in `.cache`, what its RayCluster asks for, and what its task still needs
-    when the pod is deleted, in seconds.
-    """
+    """A worker of a Ray, what its RayCluster asks for, and the seconds its task still needs."""
 
     ray: str
     asked: str

@@ -1,6 +1,4 @@
-"""Deletion of a worker pod, simulated with processes: the actions of the kubelet on its first
-container.
-"""
+"""Deletion of a worker pod as by kubelet, simulated with processes."""
 
 import os
 import signal

@@ -1,3 +1,1 @@
-"""Facts that the code copies from KubeRay and Ray, compared with their newest versions: `make
-facts`.
-"""
+"""Facts copied from KubeRay and Ray, compared with their newest versions: `make facts`."""

@@ -1,6 +1,4 @@
-"""Print the facts copied from KubeRay and Ray that differ from the originals. Exit code 1:
-differences found.
-"""
+"""Print the copied facts that differ from KubeRay and Ray. Exit code 1: some do."""
 
 import os
 import sys

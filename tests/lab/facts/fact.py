@@ -21,9 +21,7 @@ MISSING: Final = Missing()
 
 @dataclass(frozen=True)
 class Fact:
-    """`place` is `module:name` of ours. `ahead` says why a difference is none: ours is of a version
-    that is not here.
-    """
+    """`place` is `module:name` of ours; `ahead` says why a difference is expected."""
 
     place: str
     what: str

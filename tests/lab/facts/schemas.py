@@ -12,9 +12,7 @@ Schema = dict[str, Any]
 
 
 def facts(definitions: Sequence[bytes], ahead: str = "") -> Iterator[Fact]:
-    """The facts that CustomResourceDefinitions decide. `ahead` says why fields may be missing, if
-    they may.
-    """
+    """The facts of CustomResourceDefinitions; `ahead` says why fields may be missing."""
     found = {
         each["spec"]["names"]["kind"]: each["spec"] for each in map(yaml.safe_load, definitions)
     }

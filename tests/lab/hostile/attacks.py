@@ -23,9 +23,7 @@ _ADDRESSES: Final = itertools.cycle(f"127.0.0.{host}" for host in (2, 3, 4, 5))
 """Those of attackers. Good clients have another one."""
 
 _APART: Final = 0.02
-"""Seconds between the first connections: all at once, they would be a flood of handshakes, which is
-another attack.
-"""
+"""Seconds between the first connections: all at once would be a flood of handshakes."""
 
 _POST: Final = b"POST /mutate HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n"
 _GET: Final = b"GET /livez HTTP/1.1\r\nhost: x\r\n"
@@ -97,9 +95,7 @@ def endless(start: bytes, again: bytes) -> Callable[[Target], Awaitable[None]]:
 
 
 def held(start: bytes, size: int = 0, again: bytes = b"") -> Callable[[Target], Awaitable[None]]:
-    """Return what sends a start and `size` more bytes, and then `again` each second, until it is
-    cut off.
-    """
+    """Return what sends a start, `size` more bytes, and then `again` each second."""
 
     async def run(target: Target) -> None:
         reader, writer = await target.connect()

@@ -1,6 +1,4 @@
-"""The other load during an attack: a well-behaved client that sends reviews, and the probes of the
-kubelet.
-"""
+"""The load beside an attack: a well-behaved client, and the probes of the kubelet."""
 
 import http.client
 import json
@@ -26,9 +24,7 @@ BODY = json.dumps(pod_review(worker("plain"), dry_run=True)).encode()
 
 @dataclass
 class Record:
-    """How often was asked, how long each answer took in seconds, and what was wrong with the
-    others.
-    """
+    """How often was asked, the seconds of each answer, and what was wrong with the others."""
 
     asked: int = 0
     took: list[float] = field(default_factory=list)

@@ -42,9 +42,7 @@ def one_uid() -> list[bytes]:
 
 
 def ray_objects() -> list[bytes]:
-    """Return Ray objects of about 57 KB with many variables, tolerations, containers, worker groups
-    or deployments.
-    """
+    """Return Ray objects of about 57 KB with many parts of one kind."""
     variables = [{"name": f"V{number}", "value": "x"} for number in range(2_000)]
     tolerations = [{"key": f"k{number}", "operator": "Exists"} for number in range(1_600)]
     containers = [{"name": f"c{number}", "image": "rayproject/ray"} for number in range(1_350)]

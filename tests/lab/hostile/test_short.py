@@ -1,6 +1,4 @@
-"""A short run of each attack: well-behaved clients and probes are answered, and memory stays within
-its bound.
-"""
+"""A short run of each attack: good clients and probes are answered, and memory is bounded."""
 
 import sys
 from collections.abc import Iterator

@@ -1,6 +1,4 @@
-"""Build the programs that answer with KubeRay's and Kubernetes' own code, and find the CRDs and
-samples of KubeRay's module.
-"""
+"""Build the programs with KubeRay's and Kubernetes' own code; find KubeRay's CRDs and samples."""
 
 import json
 from pathlib import Path

@@ -1,6 +1,4 @@
-"""Disagreements of the rules and KubeRay, with the correct side and the reason. At most 30 entries,
-by rule and field.
-"""
+"""Disagreements of rules and KubeRay, with the side that is right. At most 30 entries."""
 
 import re
 

@@ -1,6 +1,4 @@
-"""A broken program, a rule that denies too much and a rule that denies too little are all
-detected.
-"""
+"""A broken program, and a rule that denies too much or too little, are detected."""
 
 from itertools import islice
 
@@ -17,9 +15,7 @@ OBJECT = a_cluster().build()
 
 
 def tallied(*counts: tuple[int, bool, bool]) -> Tally:
-    """Return the tally of objects: how many, whether the API server refuses them, and whether a
-    rule denies them.
-    """
+    """Return the tally of objects: how many, whether refused, and whether denied by a rule."""
     tally = Tally()
     for number, refused, denied in counts:
         said = ["spec.hostname: Invalid value"] if refused else []

@@ -28,9 +28,7 @@ NOT_CARRIED = (
 """Answers that no stored object gets, and why."""
 CLUSTERS = ("rayClusterSpec", "rayClusterConfig")
 CLUSTERS_CHECKED = (1, 4)
-"""The release since which the checks of a RayJob and a RayService look at the RayCluster in it, so
-that the cases have a whole one.
-"""
+"""The release since which RayJobs and RayServices are checked with their RayCluster."""
 OPTIONS = "ValidateClusterUpgradeOptions"
 """Is only called for this type of upgrade, with this gate on; its cases leave both out."""
 GATE = "RayServiceIncrementalUpgrade"

@@ -1,3 +1,1 @@
-"""Comparison of the rules with the parsers of Ray's autoscaler for RayClusters: `make
-ray-parsers`.
-"""
+"""Comparison of the rules with the parsers of Ray's autoscaler: `make ray-parsers`."""

@@ -1,6 +1,4 @@
-"""Program for an environment with Ray: for each line with a RayCluster, prints the errors of its
-parsers.
-"""
+"""Program for an environment with Ray: prints its parsers' errors for each RayCluster."""
 
 import json
 import logging

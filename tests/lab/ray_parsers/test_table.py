@@ -1,6 +1,4 @@
-"""The table of differences from Ray's parsers stays small, and its entries name the correct
-side.
-"""
+"""The table of differences from Ray's parsers stays small, and names the correct side."""
 
 from tests.lab.ray_parsers.__main__ import AUTOSCALER, DIFFERENCES, RESIZE
 from webhook.validation.finding import DENY

@@ -1,6 +1,4 @@
-"""Print the problems that Ray finds in completed pods of every TPU slice in its list. Exit code 1:
-problems found.
-"""
+"""Print what Ray finds wrong in completed pods of every TPU slice. Exit code 1: something."""
 
 import json
 import subprocess

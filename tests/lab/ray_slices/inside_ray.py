@@ -1,6 +1,4 @@
-"""Program for an environment with Ray: for each line with the pods of a group, prints Ray's view of
-their hosts.
-"""
+"""Program for an environment with Ray: prints Ray's view of the hosts of each group."""
 
 import json
 import os
@@ -46,9 +44,7 @@ def verdict(group: Json, variables: dict[str, str]) -> Json:
 
 
 def subslices(worker: int | None, topology: str | None) -> dict[str, str] | None:
-    """The labels of the sub-slices that a host is in; None for a topology that Ray
-    does not divide.
-    """
+    """The labels of a host's sub-slices; None for a topology that Ray does not divide."""
     try:
         found: dict[str, str] = tpu._build_subslice_labels(worker, topology)  # noqa: SLF001
     except (ValueError, TypeError):

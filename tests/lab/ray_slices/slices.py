@@ -1,6 +1,4 @@
-"""TPU slices of every generation and topology in Ray's list, with the pods that the webhook
-completes for them.
-"""
+"""TPU slices of every generation and topology of Ray, with their completed pods."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass

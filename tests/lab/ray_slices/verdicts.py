@@ -64,9 +64,7 @@ def _host(group: Slices, pod: Json, host: int, verdict: Json) -> Iterator[str]:
 
 
 def _subslices(topology: str, hosts: Sequence[Json]) -> Iterator[str]:
-    """Each sub-slice of a shape has as many hosts as the others, if the shape
-    divides the topology.
-    """
+    """Each sub-slice of a shape that divides the topology has as many hosts."""
     labels = [verdict["subslices"] or {} for verdict in hosts]
     for label in sorted(
         {label for each in labels for label in each if _divides(label.rpartition("-")[2], topology)}

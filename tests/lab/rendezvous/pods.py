@@ -1,6 +1,4 @@
-"""The pods of the RayClusters of a file, as the webhook completes them, and their variables as a
-kubelet resolves them.
-"""
+"""The pods of a file's RayClusters, completed, with variables as a kubelet resolves them."""
 
 import asyncio
 import json
