@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from tests.e2e.api import Json, Objects
 from tests.e2e.control_plane import ControlPlane
-from tests.e2e.installation import Object, apply, token_kubeconfig
+from tests.e2e.installation import token_kubeconfig
 from tests.e2e.process import Startable, free_port
 from tests.harness.html_browser import Element, Tab
 
@@ -166,26 +166,14 @@ def by_cluster(problems: Objects, namespace: str) -> Problems:
 
 
 def kubeconfig_to_look(plane: ControlPlane, name: str, namespace: str) -> Path:
-    place: Object = {"name": name, "namespace": namespace}
-    rbac = "rbac.authorization.k8s.io"
-    binding: Object = {
-        "apiVersion": f"{rbac}/v1",
-        "kind": "RoleBinding",
-        "metadata": place,
-        "roleRef": {"apiGroup": rbac, "kind": "Role", "name": name},
-        "subjects": [{"kind": "ServiceAccount", **place}],
-    }
-    role = {
-        "apiVersion": f"{rbac}/v1",
-        "kind": "Role",
-        "metadata": place,
-        "rules": [
-            {"apiGroups": ["ray.io"], "resources": ["rayclusters"], "verbs": ["list", "watch"]},
-            {"apiGroups": [""], "resources": ["pods"], "verbs": ["list", "watch"]},
-        ],
-    }
-    account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": place}
-    apply(plane, [account, role, binding])
+    resources = "--resource=rayclusters.ray.io,pods"
+    for words in (
+        ("serviceaccount", name),
+        ("role", name, "--verb=list,watch", resources),
+        ("rolebinding", name, f"--role={name}", f"--serviceaccount={namespace}:{name}"),
+    ):
+        done = plane.kubectl("create", *words, "-n", namespace)
+        assert done.returncode == 0, done.stderr
     path = plane.folder / f"{name}-kubeconfig"
     token_kubeconfig(plane, path, name, namespace)
     return path

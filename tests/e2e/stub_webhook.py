@@ -1,24 +1,17 @@
 """A webhook of another program, which records the reviews that it gets."""
 
 import base64
-import datetime as dt
-import ipaddress
 import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Final, Self
-
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import NameOID
+from typing import Self
 
 from tests.e2e.api import MUTATING_WEBHOOKS, Json
 from tests.e2e.control_plane import ControlPlane
 from tests.harness.http_server import Handler, serving
-
-HOUR: Final = dt.timedelta(hours=1)
+from webhook.certs.issue import issue_authority, issue_server
 
 Respond = Callable[[Json], list[Json]]
 
@@ -35,7 +28,7 @@ class StubWebhook:
         self.reviews: list[tuple[str, Json]] = []
 
     def __enter__(self) -> Self:
-        authority = certificate(self._file, "127.0.0.1", HOUR)
+        authority = certificate(self._file)
         self._bundle = base64.b64encode(authority).decode()
         stub = self
 
@@ -81,26 +74,10 @@ def registered(plane: ControlPlane, name: str, entries: Sequence[Json]) -> Itera
         plane.api.delete(MUTATING_WEBHOOKS, name)
 
 
-def certificate(path: Path, address: str, ends: dt.timedelta) -> bytes:
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, path.stem)])
-    now = dt.datetime.now(dt.UTC)
-    address_of = x509.IPAddress(ipaddress.ip_address(address))
-    made = (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
-        .public_key(key.public_key())
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(now - 2 * HOUR)
-        .not_valid_after(now + ends)
-        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
-        .add_extension(x509.SubjectAlternativeName([address_of]), critical=False)
-        .sign(key, hashes.SHA256())
-        .public_bytes(serialization.Encoding.PEM)
-    )
-    private = key.private_bytes(
-        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-    )
-    path.write_bytes(private + made)
-    return made
+def certificate(path: Path, address: str = "127.0.0.1", *, expired: bool = False) -> bytes:
+    """Write a certificate with its key, and return its authority."""
+    authority = issue_authority(path.stem, 1)
+    begins = datetime.now(UTC) - timedelta(days=2 if expired else 0)
+    pair = issue_server(authority, [address], 1, begins)
+    path.write_bytes(pair.key + pair.certificate)
+    return authority.certificate

@@ -1,7 +1,6 @@
 """The API server's message for each failed call has a row in docs/troubleshooting.md."""
 
 import base64
-import datetime as dt
 import re
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -15,7 +14,7 @@ from tests import ROOT
 from tests.e2e.api import PODS, ApiError
 from tests.e2e.control_plane import ControlPlane
 from tests.e2e.process import free_port
-from tests.e2e.stub_webhook import HOUR, certificate, pod_entry, registered
+from tests.e2e.stub_webhook import certificate, pod_entry, registered
 from tests.e2e.waiting import until
 from tests.harness.http_server import Handler, serving
 from webhook.httpserver.review_routes import status_of
@@ -41,7 +40,7 @@ def refusal(text: str) -> Answer:
 
 CALLS: dict[str, tuple[dict[str, Any], Answer]] = {
     "x509: certificate signed by unknown authority": ({"trusted": False}, NONE),
-    "x509: certificate has expired": ({"ends": -HOUR}, NONE),
+    "x509: certificate has expired": ({"expired": True}, NONE),
     "x509: certificate is valid for ..., not ray-webhook.ray-webhook.svc": (
         {"address": "127.0.0.2"},
         NONE,
@@ -109,7 +108,7 @@ def answering(
     folder: Path,
     *,
     trusted: bool = True,
-    ends: dt.timedelta = HOUR,
+    expired: bool = False,
     address: str = "127.0.0.1",
     listens: bool = True,
 ) -> Iterator[dict[str, str]]:
@@ -124,9 +123,9 @@ def answering(
             else:
                 over.wait()
 
-    authority = certificate(folder / "used.pem", address, ends)
+    authority = certificate(folder / "used.pem", address, expired=expired)
     if not trusted:
-        authority = certificate(folder / "other.pem", address, HOUR)
+        authority = certificate(folder / "other.pem")
     bundle = base64.b64encode(authority).decode()
     with serving(Failing, folder / "used.pem") as port:
         used = port if listens else free_port()

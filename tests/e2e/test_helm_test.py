@@ -18,7 +18,7 @@ from tests.e2e.control_plane import ControlPlane
 from tests.e2e.deployed import ROUTING, Deployed
 from tests.e2e.helm import helm
 from tests.e2e.installation import NAMESPACE, token_kubeconfig
-from tests.e2e.stub_webhook import HOUR, certificate
+from tests.e2e.stub_webhook import certificate
 from tests.e2e.waiting import until
 from tests.harness.http_server import Handler, serving
 from tests.manifests.render import CHART
@@ -47,7 +47,7 @@ class HelmTest:
                 self.send(200, test._printed.encode(), Content_Type="text/plain")
 
         file = self._plane.folder / "kubelet.pem"
-        certificate(file, "127.0.0.1", HOUR)
+        certificate(file)
         port = self._stack.enter_context(serving(Kubelet, file))
         status = {
             "addresses": [{"type": "InternalIP", "address": "127.0.0.1"}],

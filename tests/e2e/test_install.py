@@ -2,23 +2,15 @@
 
 import asyncio
 import base64
-import os
-import ssl
-import subprocess
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from urllib.parse import urlsplit
 
-import httpx
 import pytest
 import yaml
-from cryptography import x509
 
 from tests.e2e import build, needs
 from tests.e2e.api import MUTATING_WEBHOOKS, PODS, SECRETS, VALIDATING_WEBHOOKS, Api, ApiError
 from tests.e2e.control_plane import ControlPlane
+from tests.e2e.deployed import Deployed
 from tests.e2e.helm import helm
 from tests.e2e.installation import (
     ACCOUNT,
@@ -30,12 +22,8 @@ from tests.e2e.installation import (
     removed,
 )
 from tests.e2e.waiting import until
-from tests.harness.listener import ask
-from tests.harness.server import ready
 from tests.manifests import render
-from tests.manifests.environment import environment
 from tests.manifests.render import CHART, MODES, Object, installation, one
-from tests.pages.blocks import kubectl_words
 from webhook.api import names
 from webhook.certs.issue import Pair
 from webhook.certs.self_signed import SelfSigned
@@ -114,89 +102,20 @@ def stored(plane: ControlPlane) -> dict[str, str]:
     return data
 
 
-def test_with_the_rights_and_settings_of_the_manifests_the_service_becomes_ready(
-    control_plane: ControlPlane, tmp_path: Path
-) -> None:
-    control_plane.namespace(NAMESPACE)
-    objects = installation("self-signed")
-    with applied(control_plane, objects), running(control_plane, objects, tmp_path) as (url, admin):
-        until(lambda: is_ready(admin), "it is ready")
-        lines = httpx.get(f"{admin}/readyz?verbose", timeout=30).text
-        assert "[+] worker pods" in lines
-        assert "[+] certificate: expires 20" in lines
-        (bundle,) = bundles(control_plane)
-        trust = ssl.create_default_context(cadata=base64.b64decode(bundle).decode())
-        number, answer = ask(urlsplit(url).port or 0, trust, name=NAMES[0])
-        assert (
-            number
-            == x509.load_pem_x509_certificate(
-                base64.b64decode(stored(control_plane)["tls.crt"])
-            ).serial_number
-        )
-        assert answer.startswith(b"HTTP/1.1 404")
-        words = kubectl_words("kubectl -n ray-webhook patch secret")
-        assert control_plane.kubectl(*words).returncode == 0
-        until(lambda: not {"", bundle} & bundles(control_plane), "there is another authority")
-        assert trusted(control_plane)
-
-
-def test_installed_as_argo_cd_does_the_service_is_ready_before_its_configurations_exist(
-    control_plane: ControlPlane, tmp_path: Path
-) -> None:
-    control_plane.namespace(NAMESPACE)
+def test_installed_as_argo_cd_does_the_service_is_ready_before_its_configurations_exist() -> None:
     objects = installation("self-signed")
     later = [found for found in objects if found["kind"] in REGISTRATIONS]
     first = [found for found in objects if found not in later]
     waves = {found["metadata"]["annotations"]["argocd.argoproj.io/sync-wave"] for found in later}
     assert waves == {"1"}
-    with removed(control_plane, later), applied(control_plane, first):
-        with running(control_plane, objects, tmp_path) as (_, admin):
-            until(lambda: is_ready(admin), "it is ready")
-            apply(control_plane, later)
-            until(lambda: trusted(control_plane), "it is trusted")
-        control_plane.kubectl("delete", "mutatingwebhookconfiguration", "ray-webhook")
-        with running(control_plane, objects, tmp_path) as (_, admin):
-            until(lambda: is_ready(admin), "it is ready")
-            apply(control_plane, later)
-            until(lambda: trusted(control_plane), "it is trusted")
-
-
-def is_ready(admin: str) -> bool:
-    return httpx.get(f"{admin}/readyz", timeout=30).is_success
-
-
-def trusted(plane: ControlPlane) -> bool:
-    return bundles(plane) == {stored(plane)["ca.crt"]}
-
-
-@contextmanager
-def running(plane: ControlPlane, objects: list[Object], folder: Path) -> Iterator[tuple[str, str]]:
-    """Run the service as its account and with its settings, on free ports, without a drain.
-
-    The namespace is the one that a pod would find itself in.
-    """
-    flags = [
-        "--kubeconfig", str(plane.kubeconfig(ACCOUNT)), "--host", "127.0.0.1", "--port", "0",
-        "--admin-port", "0",
-    ]  # fmt: skip
-    flags += ["--installation.namespace", NAMESPACE]
-    command = [
-        sys.executable, "-m", "webhook.cli.main", "serve", *flags, "--serving.drain-seconds", "0",
-    ]  # fmt: skip
-    variables = {**os.environ, **environment(objects, "ray-webhook", folder)}
-    with subprocess.Popen(
-        command,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-        env=variables,
-        start_new_session=True,
-    ) as process:
-        try:
-            yield ready(process)
-        finally:
-            process.terminate()
-            process.wait(20)
+    with ControlPlane() as plane:
+        plane.namespace(NAMESPACE)
+        apply(plane, first)
+        with Deployed(plane):
+            for _ in range(2):
+                apply(plane, later)
+                until(lambda: bundles(plane) == {stored(plane)["ca.crt"]}, "it is trusted")
+                plane.kubectl("delete", "mutatingwebhookconfiguration", "ray-webhook")
 
 
 def fetched(plane: ControlPlane, replicas: int) -> list[Pair]:

@@ -23,33 +23,16 @@ KUBERAY = "system:serviceaccount:ray-system:kuberay-operator"
 CONTROLLER = "system:serviceaccount:ray-webhook:ray-webhook-controller"
 
 
-def may_write(namespace: str) -> list[Object]:
-    """Return the rights to write all in a namespace, for a tenant and for KubeRay."""
-    role = {
-        "apiVersion": "rbac.authorization.k8s.io/v1",
-        "kind": "Role",
-        "metadata": {"name": "writer", "namespace": namespace},
-        "rules": [
-            {
-                "apiGroups": ["", "ray.io"],
-                "resources": ["pods", "rayclusters"],
-                "verbs": ["get", "create", "update", "patch"],
-            },
-            {"apiGroups": [""], "resources": ["namespaces"], "verbs": ["get", "patch"]},
-        ],
-    }
-    subjects = [
-        {"kind": "User", "apiGroup": "rbac.authorization.k8s.io", "name": name}
-        for name in ("tenant", KUBERAY, CONTROLLER)
-    ]
-    binding = {
-        "apiVersion": "rbac.authorization.k8s.io/v1",
-        "kind": "RoleBinding",
-        "metadata": {"name": "writer", "namespace": namespace},
-        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "writer"},
-        "subjects": subjects,
-    }
-    return [role, binding]
+def let_write(plane: ControlPlane, namespace: str) -> None:
+    """Give a tenant and KubeRay the rights to write all in a namespace."""
+    verbs, resources = "get,create,update,patch", "pods,rayclusters.ray.io,namespaces"
+    users = [f"--user={name}" for name in ("tenant", KUBERAY, CONTROLLER)]
+    for words in (
+        ("role", "writer", f"--verb={verbs}", f"--resource={resources}"),
+        ("rolebinding", "writer", "--role=writer", *users),
+    ):
+        done = plane.kubectl("create", *words, "-n", namespace)
+        assert done.returncode == 0, done.stderr
 
 
 def pod(name: str, labels: dict[str, str], annotations: dict[str, str] | None = None) -> Object:
@@ -82,7 +65,8 @@ def test_a_tenant_sets_no_identity_labels_and_ignores_nothing_while_kuberay_give
     def others(user: str, body: Object) -> str:
         return said(control_plane, user, namespace, *create, body=body)
 
-    with applied(control_plane, [*kustomize("manifests/policies/tenants"), *may_write(namespace)]):
+    let_write(control_plane, namespace)
+    with applied(control_plane, kustomize("manifests/policies/tenants")):
         dry, ignored, identified = (
             (*create, "--dry-run=server"),
             slices("ignored", 0),
