@@ -32,7 +32,6 @@ from tests.e2e.versions import (
 )
 
 CACHE_VARIABLE = "E2E_CACHE"
-ASSETS_VARIABLE = "KUBEBUILDER_ASSETS"
 KUBERAY_MODULE = "github.com/ray-project/kuberay/ray-operator"
 PREVIOUS_KUBECTL = "kubectl-two-minors-back"
 HELM, HELM_4 = "helm", "helm-4"
@@ -52,8 +51,6 @@ class Tool:
     name: str
     module: str
     package: str
-    asset: bool = False
-    """Whether KUBEBUILDER_ASSETS, where it is set, holds this program."""
     manifests: str = ""
     """The folder of its Go module that kubectl renders into what installs it."""
     definitions: str = ""
@@ -90,9 +87,9 @@ class Tool:
 
 
 TOOLS = (
-    Tool("etcd", "etcd", "go.etcd.io/etcd/server/v3", asset=True),
-    Tool("kube-apiserver", "kubernetes", "k8s.io/kubernetes/cmd/kube-apiserver", asset=True),
-    Tool("kubectl", "kubernetes", "k8s.io/kubernetes/cmd/kubectl", asset=True),
+    Tool("etcd", "etcd", "go.etcd.io/etcd/server/v3"),
+    Tool("kube-apiserver", "kubernetes", "k8s.io/kubernetes/cmd/kube-apiserver"),
+    Tool("kubectl", "kubernetes", "k8s.io/kubernetes/cmd/kubectl"),
     Tool("kuberay-operator", "kuberay", KUBERAY_MODULE),
     Tool("kube-controller-manager", "kubernetes", "k8s.io/kubernetes/cmd/kube-controller-manager"),
     Tool("kube-scheduler", "kubernetes", "k8s.io/kubernetes/cmd/kube-scheduler"),
@@ -140,9 +137,6 @@ def cache_directory() -> Path:
 
 
 def binary(name: str) -> Path:
-    assets = os.environ.get(ASSETS_VARIABLE)
-    if assets and BY_NAME[name].asset:
-        return Path(assets).resolve() / name
     return BY_NAME[name].cache / "bin" / name
 
 
@@ -169,12 +163,8 @@ def missing(names: tuple[str, ...] | None = None) -> list[str]:
     return absent if _crds_are_current() else [*absent, CRDS]
 
 
-def build(names: tuple[str, ...] | None = None, say: Say = print, parallel: int = 2) -> None:
+def build(names: tuple[str, ...] | None = None, say: Say = print) -> None:
     names = names or required()
-    for name in names:
-        path = binary(name)
-        if _is_asset(BY_NAME[name]) and not path.exists():
-            raise CannotBuildError(f"{ASSETS_VARIABLE} is set, and {path} does not exist")
     if not missing(names):
         return
     with _locked():
@@ -183,17 +173,11 @@ def build(names: tuple[str, ...] | None = None, say: Say = print, parallel: int 
             say(f"{CRDS}: copied from KubeRay {chosen().kuberay}")
         for name in (name for name in missing(names) if name != CRDS):
             started = time.monotonic()
-            say(
-                f"{name}: building {_version(BY_NAME[name])} (minutes when the Go build cache is "
-                "cold)"
-            )
-            _compile(BY_NAME[name], parallel)
+            version = _required(BY_NAME[name])[1]
+            say(f"{name}: building {version} (minutes when the Go build cache is cold)")
+            _compile(BY_NAME[name])
             size = binary(name).stat().st_size / 1e6
             say(f"{name}: built in {time.monotonic() - started:.0f} s, {size:.0f} MB")
-
-
-def _is_asset(tool: Tool) -> bool:
-    return tool.asset and bool(os.environ.get(ASSETS_VARIABLE))
 
 
 def _fingerprint(tool: Tool) -> str:
@@ -205,8 +189,6 @@ def _fingerprint(tool: Tool) -> str:
 
 def _is_current(tool: Tool) -> bool:
     path = binary(tool.name)
-    if _is_asset(tool):
-        return path.exists()
     return path.exists() and _stamp(path) == _fingerprint(tool)
 
 
@@ -230,10 +212,6 @@ def _write_stamp(path: Path, text: str) -> None:
     path.with_name(path.name + ".stamp").write_text(text)
 
 
-def _version(tool: Tool) -> str:
-    return _required(tool)[1]
-
-
 def _required(tool: Tool) -> tuple[str, str]:
     """The module that `tool.package` belongs to, and the version that go.mod requires of it."""
     if tool.is_unpublished:
@@ -253,7 +231,7 @@ def _arguments(tool: Tool) -> list[str]:
     """What `go build` is given. Programs of Kubernetes get their version from the linker."""
     flags = ["-s", "-w"]
     if tool.module.startswith("kubernetes"):
-        version = _version(tool)
+        version = _required(tool)[1]
         major, minor, _ = version.removeprefix("v").split(".", 2)
         values = {
             "gitVersion": version, "gitMajor": major, "gitMinor": minor, "gitTreeState": "clean",
@@ -265,13 +243,13 @@ def _arguments(tool: Tool) -> list[str]:
     return ["-trimpath", "-buildvcs=false", f"-ldflags={' '.join(flags)}", source]
 
 
-def _compile(tool: Tool, parallel: int) -> None:
+def _compile(tool: Tool) -> None:
     target = binary(tool.name)
     if not tool.is_unpublished:
         go.download(tool.pins, _required(tool)[0])
     target.parent.mkdir(parents=True, exist_ok=True)
     unfinished = target.with_name(target.name + ".new")
-    _go(tool, "build", f"-p={parallel}", "-o", str(unfinished), *_arguments(tool))
+    _go(tool, "build", "-p=2", "-o", str(unfinished), *_arguments(tool))
     unfinished.rename(target)
     if tool.manifests:
         _render(tool)
@@ -354,20 +332,14 @@ def main() -> int:
         metavar="PROGRAM",
         help=f"of {', '.join(BY_NAME)}; default: what the pair needs",
     )
-    parser.add_argument("--all", action="store_true", help="all programs")
-    parser.add_argument(
-        "-p", "--parallel", type=int, default=2, help="packages compiled at once (default 2)"
-    )
     options = parser.parse_args()
     if unknown := [name for name in options.names if name not in BY_NAME]:
         parser.error(f"no such program: {', '.join(unknown)}")
-    names = tuple(BY_NAME) if options.all else tuple(options.names) or required()
     started = time.monotonic()
     try:
         build(
-            names,
+            tuple(options.names),
             lambda line: print(f"[{time.monotonic() - started:5.0f} s] {line}", flush=True),
-            options.parallel,
         )
     except CannotBuildError as error:
         print(f"cannot build here: {error}", file=sys.stderr)

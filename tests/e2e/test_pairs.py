@@ -25,7 +25,6 @@ from tests.e2e.versions import (
 @pytest.fixture
 def choose(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> "Choose":
     monkeypatch.setenv(build.CACHE_VARIABLE, str(tmp_path))
-    monkeypatch.delenv(build.ASSETS_VARIABLE, raising=False)
     monkeypatch.delenv(SOURCE_VARIABLE, raising=False)
     return Choose(monkeypatch)
 
@@ -121,17 +120,10 @@ def test_an_unpublished_kuberay_is_built_from_given_sources(
     monkeypatch.setenv(SOURCE_VARIABLE, str(sources))
     with pytest.raises(CannotBuildError, match="has no CustomResourceDefinitions"):
         build.build()
-
     definition = sources / "config" / "crd" / "bases" / "ray.yaml"
     definition.parent.mkdir(parents=True)
     definition.write_bytes(b"kind: Ray")
-    (sources / "etcd").touch()
-    monkeypatch.setenv(build.ASSETS_VARIABLE, str(sources))
-    assert build.missing(("etcd",)) == [build.CRDS]
-    build.build(("etcd",), lambda _: None)
-    assert build.missing(("etcd",)) == []
-    assert build.definitions() == [b"kind: Ray"]
-    assert build.missing(("kuberay-operator",)) == ["kuberay-operator"]
+    assert build.crd_sources() == [definition]
 
 
 def test_a_pin_replaces_the_staging_modules_of_a_release_and_no_others() -> None:
