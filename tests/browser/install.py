@@ -48,12 +48,9 @@ def _install(package: str) -> None:
 def _fetch_axe() -> None:
     CACHE.mkdir(parents=True, exist_ok=True)
     packed = subprocess.run(
-        ["npm", "pack", "--silent", f"axe-core@{AXE_VERSION}"],
-        cwd=CACHE,
-        check=True,
-        capture_output=True,
-        text=True,
-    )
+        ["npm", "pack", "--silent", f"axe-core@{AXE_VERSION}"], cwd=CACHE, check=True,
+        capture_output=True, text=True,
+    )  # fmt: skip
     archive = CACHE / packed.stdout.split()[-1]
     with tarfile.open(archive) as found:
         member = found.extractfile("package/axe.min.js")

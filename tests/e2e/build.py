@@ -95,11 +95,8 @@ TOOLS = (
     Tool("kube-scheduler", "kubernetes", "k8s.io/kubernetes/cmd/kube-scheduler"),
     Tool("kueue", "kueue", "sigs.k8s.io/kueue/cmd/kueue", manifests="config/default"),
     Tool(
-        "cert-manager",
-        "cert-manager",
-        "github.com/cert-manager/cert-manager",
-        definitions="deploy/crds",
-        ours=True,
+        "cert-manager", "cert-manager", "github.com/cert-manager/cert-manager",
+        definitions="deploy/crds", ours=True,
     ),
     Tool("kwok", "kwok", "sigs.k8s.io/kwok/cmd/kwok", manifests="kustomize/stage/fast"),
     Tool(PREVIOUS_KUBECTL, f"kubernetes/{PREVIOUS_KUBERNETES}", "k8s.io/kubernetes/cmd/kubectl"),
@@ -109,7 +106,7 @@ TOOLS = (
     Tool("kustomize", "kustomize", "sigs.k8s.io/kustomize/kustomize/v5"),
     Tool("prometheus", "prometheus", "github.com/prometheus/prometheus/cmd/prometheus"),
     Tool("promtool", "prometheus", "github.com/prometheus/prometheus/cmd/promtool"),
-)
+)  # fmt: skip
 BY_NAME = {tool.name: tool for tool in TOOLS}
 SERVING = ("etcd", "kube-apiserver", "kubectl")
 OPERATOR = "kuberay-operator"

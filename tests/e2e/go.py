@@ -50,13 +50,9 @@ def _run(folder: Path, *arguments: str, **variables: str) -> subprocess.Complete
     environment = {"GOTOOLCHAIN": "auto", **os.environ, "CGO_ENABLED": "0", **variables}
     polite = ["nice", "-n", "10"] if shutil.which("nice") else []
     return subprocess.run(
-        [*polite, _program(), *arguments],
-        cwd=folder,
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+        [*polite, _program(), *arguments], cwd=folder, env=environment, capture_output=True,
+        text=True, check=False,
+    )  # fmt: skip
 
 
 @cache

@@ -58,14 +58,9 @@ def rendered(values: Sequence[str] = ()) -> list[Object]:
 
 def apply(plane: ControlPlane, objects: Sequence[Object], *flags: str) -> None:
     done = plane.kubectl(
-        "apply",
-        "--server-side",
-        "--validate=strict",
-        *flags,
-        "-f",
-        "-",
+        "apply", "--server-side", "--validate=strict", *flags, "-f", "-",
         stdin=yaml.safe_dump_all(objects),
-    )
+    )  # fmt: skip
     assert done.returncode == 0, done.stderr
 
 
@@ -99,13 +94,9 @@ def removed(plane: ControlPlane, objects: Sequence[Object]) -> Iterator[None]:
     finally:
         lasting = [found for found in objects if found["kind"] != "Namespace"]
         plane.kubectl(
-            "delete",
-            "--ignore-not-found",
-            "--wait=false",
-            "-f",
-            "-",
+            "delete", "--ignore-not-found", "--wait=false", "-f", "-",
             stdin=yaml.safe_dump_all(lasting),
-        )
+        )  # fmt: skip
         plane.kubectl("delete", "secret,configmap,lease", "--wait=false", "-n", NAMESPACE, "--all")
 
 

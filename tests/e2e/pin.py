@@ -66,13 +66,9 @@ def _downloaded(folder: Path, module: str) -> str:
 
 def _go(folder: Path, *arguments: str) -> str:
     return subprocess.run(
-        ["go", *arguments],
-        cwd=folder,
-        env={**os.environ, "CGO_ENABLED": "0"},
-        stdout=subprocess.PIPE,
-        text=True,
-        check=True,
-    ).stdout
+        ["go", *arguments], cwd=folder, env={**os.environ, "CGO_ENABLED": "0"},
+        stdout=subprocess.PIPE, text=True, check=True,
+    ).stdout  # fmt: skip
 
 
 if __name__ == "__main__":

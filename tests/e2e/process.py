@@ -62,13 +62,9 @@ class Program(Startable):
         """Starts it in its own session, so that Ctrl-C reaches only the tests."""
         with self.log.open("ab") as output:
             self._process = subprocess.Popen(
-                self._command,
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                env=self._environment,
-                start_new_session=True,
-            )
+                self._command, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT,
+                env=self._environment, start_new_session=True,
+            )  # fmt: skip
 
     def stop(self, grace: float = 30) -> None:
         """Ends the process politely, and after `grace` seconds for good."""

@@ -78,14 +78,9 @@ class Reader:
                 return ""
         written = command.replace(OURS, "ray-webhook")
         done = subprocess.run(
-            ["bash", "-euo", "pipefail", "-c", written],
-            cwd=ROOT,
-            env=self._environment,
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=300,
-        )
+            ["bash", "-euo", "pipefail", "-c", written], cwd=ROOT, env=self._environment,
+            capture_output=True, text=True, check=False, timeout=300,
+        )  # fmt: skip
         assert done.returncode == 0, f"{command}\n{done.stdout}{done.stderr}"
         for beginning, what_follows in self._after.items():
             if command.startswith(beginning):

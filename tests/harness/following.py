@@ -17,15 +17,9 @@ from webhook.kubeclient.client import Api
 from webhook.kubeclient.timeouts import Timing
 
 QUICK = Timing(
-    page_deadline=0.5,
-    idle=1.0,
-    watch=300.0,
-    watch_interval=0.05,
-    steady=0.0,
-    first_delay=0.01,
-    longest_delay=0.08,
-    page_items=100,
-)
+    page_deadline=0.5, idle=1.0, watch=300.0, watch_interval=0.05, steady=0.0, first_delay=0.01,
+    longest_delay=0.08, page_items=100,
+)  # fmt: skip
 
 
 @dataclass

@@ -199,12 +199,9 @@ def explained(rule: Rule[Any]) -> tuple[str, str, str]:
 def _index() -> Iterator[str]:
     denying = sum(rule.level == "deny" for rule in RULES)
     yield INTRODUCTION.format(
-        written=_WRITTEN,
-        count=len(RULES),
-        denying=denying,
-        warning=len(RULES) - denying,
+        written=_WRITTEN, count=len(RULES), denying=denying, warning=len(RULES) - denying,
         no_one_else=NO_ONE_ELSE,
-    )
+    )  # fmt: skip
     for family in FAMILIES:
         yield f"## {family.title}\n"
         for rule in family.rules:

@@ -106,12 +106,9 @@ def wrong(wheel: Path) -> Iterator[str]:
     yield from (f"{wheel.name} has {each}" for each in held if each.startswith("tests/"))
     shown = subprocess.run(
         [sys.executable, "-m", "webhook.cli.main", "--version"],
-        env={**os.environ, "PYTHONPATH": str(wheel)},
-        cwd=wheel.parent,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+        env={**os.environ, "PYTHONPATH": str(wheel)}, cwd=wheel.parent, capture_output=True,
+        text=True, check=False,
+    )  # fmt: skip
     if shown.stdout.strip() != __version__:
         yield f"{wheel.name} does not run: {shown.stderr.strip()}"
 

@@ -31,14 +31,9 @@ def run_step(folder: Path, paths: str) -> subprocess.CompletedProcess[str]:
     (fake / "pipx").chmod(0o755)
     environment = {**os.environ, "PATH": f"{fake}:{os.environ['PATH']}", "PATHS": paths}
     return subprocess.run(
-        ["bash", "-c", step["run"]],
-        cwd=folder,
-        env=environment | {"PACKAGE": "ray-webhook"},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-    )
+        ["bash", "-c", step["run"]], cwd=folder, env=environment | {"PACKAGE": "ray-webhook"},
+        capture_output=True, text=True, check=False, timeout=60,
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize(("group", "status"), [("", 0), (GROUP, 1)])

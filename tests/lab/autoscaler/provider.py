@@ -39,13 +39,9 @@ class Provider:
     def __enter__(self) -> Self:
         with self._log.open("ab") as log:
             self._process = subprocess.Popen(
-                self._command,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=log,
-                env=self._environment,
-                text=True,
-            )
+                self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log,
+                env=self._environment, text=True,
+            )  # fmt: skip
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -126,13 +126,9 @@ def _beside(target: Target) -> None:
                 stack.callback(client.join)
                 stack.callback(client.terminate)
             result = drive(
-                target.server.port,
-                target.server.authority,
-                target.requests,
-                connections=10,
-                seconds=BESIDE_SECONDS,
-                rate=BESIDE_RATE,
-            )
+                target.server.port, target.server.authority, target.requests, connections=10,
+                seconds=BESIDE_SECONDS, rate=BESIDE_RATE,
+            )  # fmt: skip
         say(f"  {name:<36} {result.percentile(0.5):>8.0f} {result.percentile(0.99):>8.0f}")
 
 
@@ -145,13 +141,9 @@ def measured(target: Target, connections: int, rate: float) -> Sample:
     authority, process = target.server.authority, target.server.process
     before = cpu_seconds(process.pid)
     result = drive(
-        target.server.port,
-        authority,
-        target.requests,
-        connections=connections,
-        seconds=SECONDS,
+        target.server.port, authority, target.requests, connections=connections, seconds=SECONDS,
         rate=rate,
-    )
+    )  # fmt: skip
     return Sample(result, (cpu_seconds(process.pid) - before) / len(result.latencies) * 1e6)
 
 

@@ -90,12 +90,9 @@ def run(folder: Path, tests: list[str]) -> int:
         listed.flush()
         try:
             done = subprocess.run(
-                [*command, f"@{listed.name}"],
-                cwd=folder,
-                capture_output=True,
-                check=False,
+                [*command, f"@{listed.name}"], cwd=folder, capture_output=True, check=False,
                 timeout=SECONDS,
-            )
+            )  # fmt: skip
         except subprocess.TimeoutExpired:
             return 1
     return done.returncode
