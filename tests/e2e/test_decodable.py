@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
 
@@ -12,7 +11,7 @@ from tests.e2e.installation import applied, rendered
 from tests.e2e.kuberay import Operator
 from tests.e2e.rays import HOSTS, slices, wait_for_workers
 from tests.e2e.waiting import until
-from tests.harness.ray_objects import a_job, a_service
+from tests.harness.ray_objects import ClusterBuilder, a_cluster, a_job, a_service
 
 pytestmark = pytest.mark.e2e
 
@@ -32,16 +31,8 @@ def policy(control_plane: ControlPlane) -> Iterator[None]:
 
 
 def probed(name: str, port: object) -> Json:
-    cluster = slices(name, 1)
-    (container,) = first_group(cluster)["template"]["spec"]["containers"]
-    container["readinessProbe"] = {"httpGet": {"path": "/", "port": port}}
-    return cluster
-
-
-def first_group(cluster: Json) -> Json:
-    group: Json
-    (group,) = cluster["spec"]["workerGroupSpecs"]
-    return group
+    probe = {"httpGet": {"path": "/", "port": port}}
+    return a_cluster(name).group().container(readinessProbe=probe).build()
 
 
 def created(plane: ControlPlane, cluster: Json, namespace: str) -> bool:
@@ -61,59 +52,40 @@ def refused(plane: ControlPlane, cluster: Json, namespace: str) -> bool:
     return False
 
 
-def broken_container(**fields: Any) -> Json:  # noqa: ANN401 - fields of a container
-    cluster = slices("broken", 1)
-    first_group(cluster)["template"]["spec"]["containers"][0] |= fields
-    return cluster
-
-
-def broken_head_service() -> Json:
-    cluster = slices("broken", 1)
-    ports = [{"name": "a", "port": 1, "targetPort": HUGE}]
-    cluster["spec"]["headGroupSpec"]["headService"] = {"spec": {"ports": ports}}
-    return cluster
-
-
-def broken_pod(**fields: Any) -> Json:  # noqa: ANN401 - fields of a pod
-    cluster = slices("broken", 1)
-    first_group(cluster)["template"]["spec"] |= fields
-    return cluster
-
-
-def broken_cluster(**fields: Any) -> Json:  # noqa: ANN401 - fields of a spec
-    cluster = slices("broken", 1)
-    cluster["spec"] |= fields
-    return cluster
+def broken() -> ClusterBuilder:
+    return a_cluster("broken").group()
 
 
 def asking(amount: object) -> Json:
     """A RayCluster whose workers ask for this much memory, and which asks to be left alone."""
-    cluster = broken_container(resources={"limits": {"memory": amount}})
-    cluster["metadata"]["labels"] = {"admission.ray.io/ignore": "true"}
-    return cluster
+    cluster = broken().container(resources={"limits": {"memory": amount}})
+    return cluster.label("admission.ray.io/ignore", "true").build()
 
 
 SPREAD = {"topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule"}
 INIT = {"name": "init", "image": "busybox", "resources": {"requests": {"cpu": "1e1.5"}}}
 DIVISOR = {"resourceFieldRef": {"resource": "limits.cpu", "divisor": "1e.5"}}
 
+PORTS = {"ports": [{"name": "a", "port": 1, "targetPort": HUGE}]}
+MODE = {"name": "v", "secret": {"secretName": "s", "defaultMode": HUGE}}
+
 BROKEN = {
     "fraction": asking("1e1.5"),
     "endless": asking("1e-999999999"),
     "enormous": asking("1e99999999"),
-    "init container": broken_pod(initContainers=[INIT]),
-    "overhead": broken_pod(overhead={"cpu": "1e1.5"}),
-    "size limit": broken_pod(volumes=[{"name": "v", "emptyDir": {"sizeLimit": "1e1.5"}}]),
-    "divisor": broken_container(env=[{"name": "A", "valueFrom": DIVISOR}]),
-    "autoscaler": broken_cluster(autoscalerOptions={"resources": {"limits": {"cpu": "1e1.5"}}}),
-    "mode": broken_pod(volumes=[{"name": "v", "secret": {"secretName": "s", "defaultMode": HUGE}}]),
-    "spread": broken_pod(topologySpreadConstraints=[SPREAD | {"maxSkew": HUGE}]),
+    "init container": broken().pod(initContainers=[INIT]).build(),
+    "overhead": broken().pod(overhead={"cpu": "1e1.5"}).build(),
+    "size limit": broken().pod(volumes=[{"name": "v", "emptyDir": {"sizeLimit": "1e1.5"}}]).build(),
+    "divisor": broken().container(env=[{"name": "A", "valueFrom": DIVISOR}]).build(),
+    "autoscaler": broken().autoscaled(resources={"limits": {"cpu": "1e1.5"}}).build(),
+    "mode": broken().pod(volumes=[MODE]).build(),
+    "spread": broken().pod(topologySpreadConstraints=[SPREAD | {"maxSkew": HUGE}]).build(),
     "probe": probed("broken", HUGE),
     "negative": probed("broken", -HUGE),
     "float": probed("broken", 3e9),
-    "tcp": broken_container(startupProbe={"tcpSocket": {"port": HUGE}}),
-    "hook": broken_container(lifecycle={"preStop": {"httpGet": {"port": HUGE}}}),
-    "head service": broken_head_service(),
+    "tcp": broken().container(startupProbe={"tcpSocket": {"port": HUGE}}).build(),
+    "hook": broken().container(lifecycle={"preStop": {"httpGet": {"port": HUGE}}}).build(),
+    "head service": broken().head(headService={"spec": PORTS}).build(),
 }
 
 
@@ -150,9 +122,8 @@ def test_the_policy_refuses_what_kuberay_cannot_decode(
 def test_the_policy_reads_the_clusters_of_jobs_and_services(control_plane: ControlPlane) -> None:
     namespace = control_plane.namespace("decodable-owners")
     job, service = a_job().build(), a_service().build()
-    ports = {"ports": [{"name": "a", "port": 1, "targetPort": HUGE}]}
-    job["spec"]["rayClusterSpec"]["headGroupSpec"]["headService"] = {"spec": ports}
-    service["spec"]["serveService"] = {"spec": ports}
+    job["spec"]["rayClusterSpec"]["headGroupSpec"]["headService"] = {"spec": PORTS}
+    service["spec"]["serveService"] = {"spec": PORTS}
     for resource, value in ((RAY_JOBS, job), (RAY_SERVICES, service)):
         with pytest.raises(ApiError, match=TEXT):
             control_plane.api.create(resource, value, namespace)

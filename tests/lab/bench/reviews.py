@@ -5,7 +5,10 @@ import re
 from collections.abc import Iterator
 from enum import StrEnum
 from itertools import count
+from pathlib import Path
 from typing import Any
+
+import yaml
 
 from tests.harness.apiserver import object_review, pod_review
 from tests.harness.ray_objects import a_cluster
@@ -44,111 +47,11 @@ CLUSTER: Object = {
     },
 }
 
-_FIELDS = {
-    "RAY_CLUSTER_NAME": "metadata.labels['ray.io/cluster']",
-    "RAY_CLUSTER_NAMESPACE": "metadata.namespace",
-    "RAY_CLOUD_INSTANCE_ID": "metadata.name",
-    "RAY_NODE_TYPE_NAME": "metadata.labels['ray.io/group']",
-}
-
 
 def worker_pod() -> Object:
-    env: list[Object] = [
-        {"name": f"APP_SETTING_{i}", "value": f"value-of-setting-{i}-which-has-some-length"}
-        for i in range(25)
-    ]
-    env += [
-        {"name": name, "valueFrom": {"fieldRef": {"apiVersion": "v1", "fieldPath": path}}}
-        for name, path in _FIELDS.items()
-    ]
-    env += [
-        {"name": "FQ_RAY_IP", "value": "bench-head-svc.default.svc.cluster.local"},
-        {"name": "RAY_PORT", "value": "6379"},
-    ]
-    env += [
-        {
-            "name": "KUBERAY_GEN_RAY_START_CMD",
-            "value": "ray start --address=x:6379 --block --metrics-export-port=8080 " * 2,
-        }
-    ]
-    probe = {
-        "exec": {
-            "command": [
-                "bash",
-                "-c",
-                "wget -T 2 -q -O- http://localhost:52365/api/healthz | grep success",
-            ]
-        },
-        "periodSeconds": 5,
-    }
-    mounts: list[Object] = [{"mountPath": f"/mnt/data-{i}", "name": f"data-{i}"} for i in range(8)]
-    mounts += [
-        {
-            "mountPath": "/var/run/secrets/kubernetes.io/serviceaccount",
-            "name": _VOLUME,
-            "readOnly": True,
-        }
-    ]
-    volumes: list[Object] = [
-        {"name": f"data-{i}", "persistentVolumeClaim": {"claimName": f"claim-{i}"}}
-        for i in range(8)
-    ]
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {
-            "generateName": "bench-tpu-group-worker-",
-            "namespace": "default",
-            "labels": {
-                "app.kubernetes.io/name": "kuberay",
-                "app.kubernetes.io/created-by": "kuberay-operator",
-                "ray.io/cluster": "bench",
-                "ray.io/group": "tpu-group",
-                "ray.io/identifier": "bench-worker",
-                "ray.io/is-ray-node": "yes",
-                "ray.io/node-type": "worker",
-            },
-            "ownerReferences": [
-                {
-                    "apiVersion": "ray.io/v1", "kind": "RayCluster", "name": "bench",
-                    "uid": CLUSTER["metadata"]["uid"], "controller": True,
-                }
-            ],
-            "managedFields": [managed()],
-        },
-        "spec": {
-            "nodeSelector": {
-                "cloud.google.com/gke-tpu-accelerator": "tpu-v5p-slice",
-                "cloud.google.com/gke-tpu-topology": "4x4x4",
-            },
-            "initContainers": [
-                {
-                    "name": "wait-gcs-ready", "image": "rayproject/ray:2.54.0", "env": env[:25],
-                    "volumeMounts": mounts,
-                }
-            ],
-            "containers": [
-                {
-                    "name": "ray-worker",
-                    "image": "rayproject/ray:2.54.0",
-                    "command": ["/bin/bash", "-c", "--"],
-                    "args": ["ulimit -n 65536; ray start --address=x:6379 --block"],
-                    "env": env,
-                    "livenessProbe": probe,
-                    "readinessProbe": probe,
-                    "resources": {
-                        "limits": {"cpu": "8", "memory": "40Gi", "google.com/tpu": "4"},
-                        "requests": {"cpu": "8", "memory": "40Gi", "google.com/tpu": "4"},
-                    },
-                    "volumeMounts": mounts,
-                }
-            ],
-            "volumes": [*volumes, _projected()],
-            "tolerations": [
-                {"key": "google.com/tpu", "operator": "Exists", "effect": "NoSchedule"}
-            ],
-        },
-    }  # fmt: skip
+    pod: Object = yaml.safe_load(Path(__file__).with_name("worker.yaml").read_text())
+    pod["metadata"]["managedFields"] = [managed()]
+    return pod
 
 
 def managed() -> Object:
@@ -160,20 +63,6 @@ def managed() -> Object:
         "apiVersion": "v1", "fieldsType": "FieldsV1", "fieldsV1": {"f:spec": spec},
         "manager": "kuberay-operator", "operation": "Update", "time": _TIME,
     }  # fmt: skip
-
-
-def _projected() -> Object:
-    items = [{"key": "ca.crt", "path": "ca.crt"}]
-    namespace = {
-        "path": "namespace",
-        "fieldRef": {"apiVersion": "v1", "fieldPath": "metadata.namespace"},
-    }
-    sources = [
-        {"serviceAccountToken": {"expirationSeconds": 3607, "path": "token"}},
-        {"configMap": {"name": "kube-root-ca.crt", "items": items}},
-        {"downwardAPI": {"items": [namespace]}},
-    ]
-    return {"name": _VOLUME, "projected": {"sources": sources, "defaultMode": 420}}
 
 
 class Body(StrEnum):
