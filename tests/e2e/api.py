@@ -117,6 +117,14 @@ class Api:
         """The object as it was stored; `dryRun="All"` stores nothing. Bytes are YAML."""
         return self.request("POST", resource.path(namespace), body, query=query).body
 
+    def refusal(self, resource: Resource, body: Json, namespace: str) -> str:
+        """Return why an object is refused, by a dry run, and nothing when it is not."""
+        try:
+            self.create(resource, body, namespace, dryRun="All")
+        except ApiError as error:
+            return str(error)
+        return ""
+
     def patch(
         self,
         resource: Resource,

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.e2e import needs
-from tests.e2e.api import EVENTS, PODS, RAY_CLUSTERS, ApiError, Json
+from tests.e2e.api import EVENTS, PODS, RAY_CLUSTERS, Json
 from tests.e2e.control_plane import ControlPlane
 from tests.e2e.installation import Object, rendered
 from tests.e2e.kuberay import Operator
@@ -98,19 +98,11 @@ def pod_entries() -> list[Object]:
     return [entry for entry in configuration["webhooks"] if entry["name"] in ENTRIES]
 
 
-def create(plane: ControlPlane, pod: Json, namespace: str) -> str:
-    try:
-        plane.api.create(PODS, pod, namespace, dryRun="All")
-    except ApiError as error:
-        return str(error)
-    return ""
-
-
 def test_each_shape_of_a_pod_is_seen_by_exactly_one_entry(
     control_plane: ControlPlane, tmp_path: Path
 ) -> None:
     """Without a selector of objects, so that pods without labels are seen as well."""
-    namespace = control_plane.namespace(SHAPES)
+    api, namespace = control_plane.api, control_plane.namespace(SHAPES)
     with StubWebhook(tmp_path) as stub:
         entries = [
             {**entry, "clientConfig": stub.client_config(entry["name"]), "failurePolicy": "Fail"}
@@ -120,11 +112,11 @@ def test_each_shape_of_a_pod_is_seen_by_exactly_one_entry(
             del entry["objectSelector"]
         with registered(control_plane, SHAPES, entries):
             first = next(shapes())
-            until(lambda: create(control_plane, first, namespace) and stub.reviews, "it is called")
+            until(lambda: api.refusal(PODS, first, namespace) and stub.reviews, "it is called")
             count = 0
             for pod in shapes():
                 stub.reviews.clear()
-                refusal = create(control_plane, pod, namespace)
+                refusal = api.refusal(PODS, pod, namespace)
                 assert "webhook" not in refusal, (pod, refusal)
                 called = [path for path, _ in stub.reviews]
                 assert called == [NEEDED if needs_webhook(pod) else OPTIONAL], pod
@@ -172,7 +164,8 @@ def called_later(plane: ControlPlane, stub: StubWebhook, namespace: str) -> Iter
     other = {"metadata": {"name": "other"}, "spec": {"containers": [container(0, {})]}}
     with registered(plane, LATER, [later]):
         until(
-            lambda: create(plane, other, namespace) or stub.reviews, "the later webhook is called"
+            lambda: plane.api.refusal(PODS, other, namespace) or stub.reviews,
+            "the later webhook is called",
         )
         yield
 
@@ -270,7 +263,7 @@ def test_kuberay_creates_no_pod_of_the_groups_after_one_that_waits_for_the_webho
             "metadata": {"name": "p", "labels": WORKER},
             "spec": {"containers": [container(0, {})]},
         }
-        until(lambda: create(control_plane, worker, namespace), "the entries are asked")
+        until(lambda: control_plane.api.refusal(PODS, worker, namespace), "the entries are asked")
         with Operator(control_plane):
             control_plane.api.create(RAY_CLUSTERS, cluster, namespace)
             until(refusals, "a worker of TPUs is refused")

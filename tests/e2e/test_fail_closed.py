@@ -20,7 +20,6 @@ from tests.e2e.api import (
     PODS,
     RAY_CLUSTERS,
     VALIDATING_WEBHOOKS,
-    ApiError,
     Resource,
 )
 from tests.e2e.cert_manager import CertManager
@@ -79,11 +78,7 @@ def refused(plane: ControlPlane, namespace: str, labels: Mapping[str, str] = WOR
         "metadata": {"name": "pod", "labels": labels},
         "spec": {"containers": [{"name": "ray", "image": "ray"}]},
     }
-    try:
-        plane.api.create(PODS, pod, namespace, dryRun="All")
-    except ApiError as error:
-        return "failed calling webhook" in str(error)
-    return False
+    return "failed calling webhook" in plane.api.refusal(PODS, pod, namespace)
 
 
 def label(plane: ControlPlane, namespace: str, start: str) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests import ROOT
-from tests.e2e.api import PODS, ApiError
+from tests.e2e.api import PODS
 from tests.e2e.control_plane import ControlPlane
 from tests.e2e.process import free_port
 from tests.e2e.stub_webhook import certificate, pod_entry, registered
@@ -83,11 +83,7 @@ def test_a_failed_call_is_reported_as_the_page_says(
         stack.enter_context(registered(control_plane, NAME, [entry]))
 
         def said() -> str:
-            try:
-                control_plane.api.create(PODS, pod(), namespace, dryRun="All")
-            except ApiError as error:
-                return str(error)
-            return ""
+            return control_plane.api.refusal(PODS, pod(), namespace)
 
         # It takes the API server a moment until it goes by a new configuration
         until(lambda: re.search(pattern, said()), f"the message {message}")

@@ -485,7 +485,7 @@ def test_a_rejection_that_kuberay_repeats_has_one_answer(
     host: Json = {"containers": [{"name": "ray-worker", "image": "ray"}]}
     labels = {"ray.io/cluster": "full", names.LABEL_HOST_INDEX: "2"}
     pod = {"metadata": {"generateName": "full-", "labels": labels}, "spec": host}
-    until(lambda: is_refused(api, pod), "the API server enforces the policy")
+    until(lambda: QUOTA in api.refusal(PODS, pod, NAMESPACE), "the API server enforces the policy")
     with Operator(control_plane, multi_host_indexing=True):
         api.create(RAY_CLUSTERS, slices("full", 1), NAMESPACE)
         until(lambda: "pod-refused" in setup.problems().get("full", ()), "the quota is full")
@@ -614,14 +614,6 @@ def full(name: str) -> Json:
             "validations": [{"expression": others, "message": QUOTA}],
         },
     }
-
-
-def is_refused(api: Api, pod: Json) -> bool:
-    try:
-        api.create(PODS, pod, NAMESPACE, dryRun="All")
-    except ApiError as refusal:
-        return QUOTA in str(refusal)
-    return False
 
 
 def test_one_pod_is_explained_and_a_file_is_compared(
