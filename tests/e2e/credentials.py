@@ -36,11 +36,7 @@ class Credentials:
         self.service_account_key, self.service_account_public = self._service_account_keys()
 
     def kubeconfig(self, server: str, user: str, groups: Sequence[str] = ()) -> Path:
-        """A kubeconfig for a client certificate: the API server takes user and groups from its
-        subject.
-
-        JSON is YAML, so every client reads it.
-        """
+        """A kubeconfig for a client certificate of a user and groups. JSON is YAML."""
         certificate, key = self._issue(user, groups)
         cluster = {"server": server, "certificate-authority": str(self.ca)}
         content = {

@@ -27,11 +27,7 @@ class CannotBuildError(Exception):
 
 
 def run(folder: Path, *arguments: str, **variables: str) -> str:
-    """Run the Go command in a module's folder, and return its standard output.
-
-    Raises CannotBuildError without Go, and CalledProcessError when the command fails, after its
-    output was written to standard error.
-    """
+    """Run Go in a folder; return its output. Raises CannotBuildError and CalledProcessError."""
     done = _run(folder, *arguments, **variables)
     if done.returncode:
         sys.stderr.write(f"`go {' '.join(arguments[:2])}` failed in {folder}:\n")

@@ -133,11 +133,7 @@ NAMED = {
 
 
 def account_may(plane: ControlPlane, verb: str, resource: str, account: str = WEBHOOK) -> bool:
-    """Whether a service account may do this in all namespaces, or with the only objects that it has
-    rights to by name: those of `NAMED`.
-
-    `resource` is such as `rayclusters.ray.io/status`.
-    """
+    """Whether an account may do this to `rayclusters.ray.io/status`, for example, or to `NAMED`."""
     name, _, subresource = resource.partition("/")
     plural, _, group = name.partition(".")
     attributes = {"verb": verb, "group": group, "resource": plural, "subresource": subresource}

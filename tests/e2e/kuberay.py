@@ -20,12 +20,7 @@ UNTHROTTLED = ("--qps=2000", "--burst=4000")
 
 
 class Operator(Peer):
-    """Runs on entry, ends on exit. Asks for the operator, and for what it is given, before it is
-    made.
-
-    `multi_host_indexing` is KubeRay's gate RayMultiHostIndexing; None is on, where there is the
-    gate.
-    """
+    """Skips without its gate. `multi_host_indexing` None is on, where there is the gate."""
 
     def __init__(
         self,

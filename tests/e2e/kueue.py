@@ -34,11 +34,7 @@ _REGISTERED: Final = {
 
 
 class Kueue(Peer):
-    """Installed and running on entry, ended on exit; what it installed stays, as does what people
-    apply by it.
-
-    It writes its authority into its own registrations, as in an installation without cert-manager.
-    """
+    """Installed and running on entry, ended on exit; it writes its authority into registrations."""
 
     def __init__(self, plane: ControlPlane) -> None:
         needs.KUEUE.ask()

@@ -47,11 +47,7 @@ def scale(api: Api, name: str, namespace: str, replicas: int, leaving: Sequence[
 
 
 def wait_for_cache(api: Api, resource: Resource, stored: Json) -> None:
-    """Return once the API server's watch cache has an object as it was stored.
-
-    A patch starts from this cache. Where it is behind, the patch is refused by etcd and begins
-    again, and the webhooks are asked about both attempts.
-    """
+    """Return once the watch cache has an object as stored: a patch of an older one begins again."""
     metadata = stored["metadata"]
     path = resource.path(metadata["namespace"], metadata["name"])
     until_equal(

@@ -62,12 +62,7 @@ def test_the_account_uses_every_right_it_has_and_lacks_none(audited: Audited) ->
 
 
 def live(plane: ControlPlane, webhook: Webhook) -> None:
-    """All that makes the webhook ask the API server: starts, events, live reads of a RayCluster and
-    of a group.
-
-    Not a restart of the API server: it answers 403 and 429 to everybody until its own caches are
-    filled.
-    """
+    """All that makes the webhook ask; an API server that restarts answers 403 and 429 at first."""
     api, namespace = plane.api, plane.namespace("audited")
     fresh = api.create(RAY_CLUSTERS, slices("fresh", 1), namespace)
     assert identities([api.create(PODS, worker_of(fresh), namespace)]) == [(0, 0)]

@@ -125,12 +125,7 @@ class Webhook(Replica):
         return self._folder / "kubeconfig"
 
     def _environment(self, deployment: str) -> dict[str, str]:
-        """The settings of the manifests, without the drain: nothing here waits for endpoints to
-        move.
-
-        The namespace is the one that a pod would
-        find itself in.
-        """
+        """The settings of the manifests, without a drain, in the namespace of a pod."""
         settings = environment(self.manifests, deployment, self._folder)
         ours = {"SERVING__DRAIN_SECONDS": "0", "INSTALLATION__NAMESPACE": NAMESPACE}
         return settings | {f"RAY_WEBHOOK_{name}": value for name, value in ours.items()}

@@ -104,12 +104,7 @@ def trusting(signer: Pair, version: ssl.TLSVersion | None = None) -> ssl.SSLCont
 
 
 def ask(port: int, context: ssl.SSLContext, *, name: str | None = "localhost") -> tuple[int, bytes]:
-    """Return the serial number of the server's certificate and the answer to one request on a new
-    connection.
-
-    Without a `name`, none is sent. Raises OSError, of which ssl.SSLError is one, when there is no
-    answer.
-    """
+    """Return serial number and answer on a new connection, for `name` if any. Raises OSError."""
     context.check_hostname = name is not None
     with (
         socket.create_connection(("127.0.0.1", port), timeout=60) as raw,

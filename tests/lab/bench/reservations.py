@@ -1,8 +1,4 @@
-"""Requests to the API server for each pod without an identity: one process, and two alternating.
-
-`python -m tests.lab.bench.reservations`. The result is a number of requests, so other load does not
-matter.
-"""
+"""Requests to the API server for each pod without an identity: one process, and two by turns."""
 
 import asyncio
 import sys

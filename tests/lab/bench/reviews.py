@@ -77,11 +77,7 @@ class Body(StrEnum):
 
 
 def review_bodies(kind: Body = Body.FRESH) -> Iterator[bytes]:
-    """Yield the reviews of such pods.
-
-    They differ as those of kube-apiserver do: each has its uid and the name of its token's volume,
-    and all have the second.
-    """
+    """Yield reviews that differ as those of kube-apiserver: by uid, token volume and second."""
     pod = worker_pod()
     labels = pod["metadata"]["labels"]
     if kind is Body.NAMED:

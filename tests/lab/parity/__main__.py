@@ -23,11 +23,7 @@ SHOWN = 40
 
 
 def run(version: str, built: Built, count: int, seed: int) -> bool:
-    """Compare on all seeds and `count` mutants; return whether every disagreement is in the table,
-    and the rules are quiet about KubeRay's samples.
-
-    An object of each disagreement is left in the cache, one a line.
-    """
+    """Compare; return whether all disagreements are in the table. The cache gets one of each."""
     release = parse_kuberay(version)
     if built.release != release:
         print(f"KubeRay {version}: its CRD is taken for that of {built.release}")
