@@ -135,6 +135,12 @@ class Api:
     ) -> Json:
         return self.request("PATCH", resource.path(namespace, name), body, kind).body
 
+    def set_status(
+        self, resource: Resource, name: str, status: Json, namespace: str | None = None
+    ) -> None:
+        path = resource.path(namespace, name, "status")
+        self.request("PATCH", path, {"status": status}, MERGE_PATCH)
+
     def delete(
         self, resource: Resource, name: str, namespace: str | None = None, grace: int | None = None
     ) -> Json:

@@ -6,7 +6,7 @@ from typing import Final, Self
 import yaml
 
 from tests.e2e import build, needs
-from tests.e2e.api import CRDS, MERGE_PATCH, Resource
+from tests.e2e.api import CRDS, Resource
 from tests.e2e.control_plane import ControlPlane
 from tests.e2e.credentials import MASTERS
 from tests.e2e.process import Peer, free_port, says_ready
@@ -46,6 +46,4 @@ class CertManager(Peer):
             "message": "Certificate re-issuance manually triggered", "lastTransitionTime": now,
         }  # fmt: skip
         conditions = [each for each in status["conditions"] if each["type"] != "Issuing"]
-        path = CERTIFICATES.path(namespace, name, "status")
-        body = {"status": {"conditions": [*conditions, asked]}}
-        self._api.request("PATCH", path, body, MERGE_PATCH)
+        self._api.set_status(CERTIFICATES, name, {"conditions": [*conditions, asked]}, namespace)

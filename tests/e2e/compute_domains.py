@@ -2,7 +2,7 @@
 that creates the ResourceClaimTemplate of each ComputeDomain.
 """
 
-import threading
+from contextlib import suppress
 from pathlib import Path
 from typing import Final, Self
 
@@ -10,7 +10,7 @@ import yaml
 
 from tests.e2e.api import CRDS, Api, ApiError, Json, Resource
 from tests.e2e.control_plane import ControlPlane
-from tests.e2e.waiting import until
+from tests.e2e.waiting import repeated, until
 
 COMPUTE_DOMAINS: Final = Resource("resource.nvidia.com/v1beta1", "computedomains")
 CLAIM_TEMPLATES: Final = Resource("resource.k8s.io/v1", "resourceclaimtemplates")
@@ -18,7 +18,6 @@ CLAIM_TEMPLATES: Final = Resource("resource.k8s.io/v1", "resourceclaimtemplates"
 _CRD: Final = Path(__file__).parent / "nvidia" / "computedomains.yaml"
 _FINALIZER: Final = "resource.nvidia.com/computeDomain"
 _LABEL: Final = "resource.nvidia.com/computeDomain"
-_SECONDS: Final = 0.1
 
 
 class Driver:
@@ -31,8 +30,7 @@ class Driver:
 
     def __init__(self, plane: ControlPlane) -> None:
         self._api = plane.api
-        self._done = threading.Event()
-        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._looking = repeated(self._look, 0.1)
         self.refused: set[str] = set()
         """Names of ComputeDomains whose template belongs to another one."""
 
@@ -41,20 +39,16 @@ class Driver:
         until(
             lambda: self._api.ok("/apis/resource.nvidia.com/v1beta1/computedomains"), "it is served"
         )
-        self._thread.start()
+        self._looking.__enter__()
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._done.set()
-        self._thread.join()
+        self._looking.__exit__(None, None, None)
 
-    def _run(self) -> None:
-        while not self._done.wait(_SECONDS):
-            for domain in self._api.list(COMPUTE_DOMAINS):
-                try:
-                    self._reconcile(domain)
-                except ApiError:  # it has changed since: the next look
-                    continue
+    def _look(self) -> None:
+        for domain in self._api.list(COMPUTE_DOMAINS):
+            with suppress(ApiError):  # it has changed since: the next look
+                self._reconcile(domain)
 
     def _reconcile(self, domain: Json) -> None:
         meta = domain["metadata"]

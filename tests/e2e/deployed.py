@@ -10,13 +10,11 @@ import socket
 import sys
 from collections.abc import Callable
 from contextlib import ExitStack
-from threading import Event, Thread
 from typing import Final, Self
 
 from tests.e2e.api import (
     CONFIG_MAPS,
     DEPLOYMENTS,
-    MERGE_PATCH,
     PODS,
     SECRETS,
     SERVICES,
@@ -28,7 +26,7 @@ from tests.e2e.control_plane import ControlPlane
 from tests.e2e.installation import NAMESPACE, WEBHOOK, token_kubeconfig
 from tests.e2e.process import Peer, free_port, says_ready
 from tests.e2e.versions import chosen
-from tests.e2e.waiting import until
+from tests.e2e.waiting import repeated, until
 from tests.manifests.environment import environment
 
 ROUTING: Final = "--enable-aggregator-routing=true"
@@ -60,7 +58,7 @@ class Deployed:
         self._folder.mkdir()
         self._stack = ExitStack()
         self._mounted: Json = {}
-        self._ended = Event()
+        self._seen: Json = {}
 
     def __enter__(self) -> Self:
         deployment = until(self._stored, "the Deployment is stored")
@@ -69,10 +67,7 @@ class Deployed:
             if any(each["name"] == "tls" for each in volumes):
                 data = until(self._pair, f"the Secret {CERTIFICATE}")
                 self._mount(data)
-                mounting = Thread(target=self._keep_mounted)
-                mounting.start()
-                stack.callback(mounting.join)
-                stack.callback(self._ended.set)
+                stack.enter_context(repeated(self._keep_mounted, self._mount_seconds))
             token_kubeconfig(self._plane, self._folder / "kubeconfig")
             replicas = deployment["spec"]["replicas"]
             for number in range(replicas):
@@ -82,7 +77,8 @@ class Deployed:
             ready = dict.fromkeys(
                 ("replicas", "updatedReplicas", "readyReplicas", "availableReplicas"), replicas
             )
-            self._say(DEPLOYMENTS, WEBHOOK, {"observedGeneration": 1, **ready})
+            status = {"observedGeneration": 1, **ready}
+            self._plane.api.set_status(DEPLOYMENTS, WEBHOOK, status, NAMESPACE)
             self._stack = stack.pop_all()
         return self
 
@@ -112,7 +108,8 @@ class Deployed:
         template = deployment["spec"]["template"]
         pod = {**template, "metadata": {**template["metadata"], "name": name}}
         self._plane.api.create(PODS, pod, NAMESPACE)
-        self._say(PODS, name, {"phase": "Running", "podIP": address})
+        status = {"phase": "Running", "podIP": address}
+        self._plane.api.set_status(PODS, name, status, NAMESPACE)
         self._plane.api.create(
             ENDPOINT_SLICES,
             {
@@ -171,22 +168,16 @@ class Deployed:
 
     def _keep_mounted(self) -> None:
         """Mounts what was seen, and could be mounted, a round before."""
-        seen: Json = {}
-        while not self._ended.wait(self._mount_seconds):
-            pair = self._pair()
-            if pair == seen:
-                self._mount(pair)
-            seen = pair if self._is_mountable() else {}
+        pair = self._pair()
+        if pair == self._seen:
+            self._mount(pair)
+        self._seen = pair if self._is_mountable() else {}
 
     def _is_mountable(self) -> bool:
         try:
             return self._mountable()
         except (ApiError, OSError, KeyError):  # it is being made
             return False
-
-    def _say(self, resource: Resource, name: str, status: Json) -> None:
-        path = resource.path(NAMESPACE, name, "status")
-        self._plane.api.request("PATCH", path, {"status": status}, MERGE_PATCH)
 
 
 def own_address() -> str:

@@ -1,12 +1,11 @@
 """A fake kubelet: it reports that the containers of pods run, and removes deleted pods."""
 
 from contextlib import suppress
-from threading import Event, Thread
 from typing import Self
 
-from tests.e2e.api import MERGE_PATCH, PODS, Api, ApiError, Json
+from tests.e2e.api import PODS, Api, ApiError, Json
+from tests.e2e.waiting import repeated
 
-_EVERY = 0.2
 _RUNNING: Json = {"running": {"startedAt": "2026-01-01T00:00:00Z"}}
 _CRASHED: Json = {"waiting": {"reason": "CrashLoopBackOff", "message": "back-off 10s"}}
 
@@ -18,16 +17,14 @@ class Kubelet:
         self.lost = ""
         self._api = api
         self._namespace = namespace
-        self._ended = Event()
-        self._thread = Thread(target=self._run)
+        self._looking = repeated(self._look)
 
     def __enter__(self) -> Self:
-        self._thread.start()
+        self._looking.__enter__()
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._ended.set()
-        self._thread.join()
+        self._looking.__exit__(None, None, None)
 
     def fail(self, pod: Json) -> None:
         self._say(pod, {"phase": "Failed"})
@@ -37,11 +34,6 @@ class Kubelet:
 
     def crash(self, pod: Json, restarts: int) -> None:
         self._say(pod, _status(pod, restarts, _CRASHED))
-
-    def _run(self) -> None:
-        while not self._ended.wait(_EVERY):
-            with suppress(ApiError, OSError):  # no answer now; the next round asks again
-                self._look()
 
     def _look(self) -> None:
         for pod in self._api.list(PODS, self._namespace):
@@ -54,9 +46,8 @@ class Kubelet:
                 self._say(pod, _status(pod, 0))
 
     def _say(self, pod: Json, status: Json) -> None:
-        path = PODS.path(self._namespace, pod["metadata"]["name"], "status")
         with suppress(ApiError):  # it is gone
-            self._api.request("PATCH", path, {"status": status}, MERGE_PATCH)
+            self._api.set_status(PODS, pod["metadata"]["name"], status, self._namespace)
 
 
 def _status(pod: Json, restarts: int, state: Json = _RUNNING) -> Json:

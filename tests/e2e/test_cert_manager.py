@@ -5,9 +5,7 @@ is issued and renewed, its authority renewed and replaced, without failed calls 
 import base64
 import socket
 import ssl
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from threading import Event, Thread
+from collections.abc import Callable
 
 import pytest
 from cryptography import x509
@@ -20,7 +18,7 @@ from tests.e2e.control_plane import ControlPlane
 from tests.e2e.deployed import CERTIFICATE, ROUTING, Deployed
 from tests.e2e.installation import NAMESPACE, WEBHOOK, apply_kustomization, bundles, check
 from tests.e2e.rays import slices, worker_of
-from tests.e2e.waiting import until, until_equal
+from tests.e2e.waiting import repeated, until, until_equal
 from webhook.api import names
 
 pytestmark = pytest.mark.e2e
@@ -38,29 +36,17 @@ class Calls:
         self.answered = 0
         self.lost: list[str] = []
         self._ask = ask
-        self._ended = Event()
-        self._thread = Thread(target=self._run)
-
-    @contextmanager
-    def going_on(self) -> Iterator[None]:
-        self._thread.start()
-        try:
-            yield
-        finally:
-            self._ended.set()
-            self._thread.join()
 
     def some_more(self) -> None:
         wanted = self.answered + len(self.lost) + 5
         until(lambda: self.answered + len(self.lost) >= wanted, "calls go on")
 
-    def _run(self) -> None:
-        while not self._ended.wait(0.1):
-            try:
-                self._ask()
-                self.answered += 1
-            except (ApiError, OSError, AssertionError) as error:
-                self.lost.append(repr(error))
+    def call(self) -> None:
+        try:
+            self._ask()
+            self.answered += 1
+        except (ApiError, OSError, AssertionError) as error:
+            self.lost.append(repr(error))
 
 
 def test_certificate_and_authority_change_and_no_call_is_lost() -> None:
@@ -81,7 +67,7 @@ def test_certificate_and_authority_change_and_no_call_is_lost() -> None:
                         served(address, bundle)
 
             calls = Calls(ask)
-            with calls.going_on():
+            with repeated(calls.call, 0.1):
                 first = authority_of(plane)
                 renewed(plane, cert_manager, CERTIFICATE)
                 assert authority_of(plane) == first

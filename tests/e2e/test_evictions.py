@@ -5,7 +5,7 @@ from contextlib import suppress
 
 import pytest
 
-from tests.e2e.api import MERGE_PATCH, NODES, PODS, RAY_CLUSTERS, Api, ApiError, Json
+from tests.e2e.api import NODES, PODS, RAY_CLUSTERS, Api, ApiError, Json
 from tests.e2e.control_plane import ControlPlane
 from tests.e2e.kubelet import Kubelet
 from tests.e2e.kuberay import Operator
@@ -21,6 +21,7 @@ pytestmark = pytest.mark.e2e
 NAMES = [f"drain-{number}" for number in range(2 * HOSTS + 3)]
 """A node for each worker, and one more for each that is drained."""
 DRAIN = ("--force", "--ignore-daemonsets", "--delete-emptydir-data", "--timeout=100s")
+READY = {"type": "Ready", "status": "True"}
 REFUSED = 'ray_webhook_evictions_total{outcome="refused"}'
 
 
@@ -49,7 +50,7 @@ class Machines(Kubelet):
                 used.add(node)
                 bind(self._api, pod["metadata"]["name"], self._namespace, node)
             elif not self.slow and not is_ready(pod):
-                self._report_ready(pod)
+                self._say(pod, {"phase": "Running", "conditions": [READY]})
 
     def _count(self, ready: list[Json]) -> None:
         hosts = {*identities(ready)}
@@ -64,13 +65,6 @@ class Machines(Kubelet):
             for node in self._api.list(NODES)
             if node["metadata"]["name"] in NAMES and not node["spec"].get("unschedulable")
         ]
-
-    def _report_ready(self, pod: Json) -> None:
-        condition = {"type": "Ready", "status": "True"}
-        status = {"phase": "Running", "conditions": [condition]}
-        path = PODS.path(self._namespace, pod["metadata"]["name"], "status")
-        with suppress(ApiError):  # it is gone
-            self._api.request("PATCH", path, {"status": status}, MERGE_PATCH)
 
 
 def is_ready(pod: Json) -> bool:

@@ -4,10 +4,9 @@ while it does not answer, other Ray pods are not, and each command of Helm works
 
 import json
 import shutil
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
 from pathlib import Path
-from threading import Event, Thread
 
 import pytest
 import yaml
@@ -28,7 +27,7 @@ from tests.e2e.deployed import ROUTING, Deployed
 from tests.e2e.helm import helm
 from tests.e2e.installation import NAMESPACE
 from tests.e2e.rays import slices, worker_of
-from tests.e2e.waiting import until
+from tests.e2e.waiting import repeated, until
 from tests.manifests.render import CHART
 from tests.pages.blocks import kubectl_words
 from tests.release.build import packed
@@ -88,23 +87,6 @@ def label(plane: ControlPlane, namespace: str, start: str) -> None:
 
 def exists(plane: ControlPlane, kind: Resource, namespace: str | None = None) -> bool:
     return plane.api.ok(kind.path(namespace, "ray-webhook"))
-
-
-@contextmanager
-def repeated(look: Callable[[], object]) -> Iterator[None]:
-    ended = Event()
-
-    def watch() -> None:
-        while not ended.is_set():
-            look()
-
-    watching = Thread(target=watch)
-    watching.start()
-    try:
-        yield
-    finally:
-        ended.set()
-        watching.join()
 
 
 def image(plane: ControlPlane) -> str:
@@ -193,7 +175,7 @@ def test_an_upgrade_from_the_release_before_keeps_values_takes_new_defaults_and_
     with Deployed(plane):
         until(lambda: not refused(plane, team), "the API server trusts the webhook")
         refusals: list[bool] = []
-        with repeated(lambda: refusals.append(refused(plane, team))):
+        with repeated(lambda: refusals.append(refused(plane, team)), 0):
             run(plane, "upgrade", "ray-webhook", str(CHART), "--reset-then-reuse-values")
         assert refusals
         assert not any(refusals)
@@ -223,7 +205,7 @@ def test_an_uninstall_removes_the_configurations_before_the_webhook(
                 kinds = (MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS)
                 left.extend(kind.plural for kind in kinds if exists(plane, kind))
 
-        with repeated(look):
+        with repeated(look, 0):
             run(plane, "uninstall", "ray-webhook", program=program)
     assert left == []
     assert not exists(plane, MUTATING_WEBHOOKS)

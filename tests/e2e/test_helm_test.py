@@ -13,11 +13,12 @@ from typing import Self
 import pytest
 
 from tests.e2e import build, needs
-from tests.e2e.api import CLUSTER_ROLE_BINDINGS, MERGE_PATCH, NODES, PODS
+from tests.e2e.api import CLUSTER_ROLE_BINDINGS, NODES, PODS
 from tests.e2e.control_plane import ControlPlane
 from tests.e2e.deployed import ROUTING, Deployed
 from tests.e2e.helm import helm
 from tests.e2e.installation import NAMESPACE, token_kubeconfig
+from tests.e2e.scheduling.nodes import bind
 from tests.e2e.stub_webhook import certificate
 from tests.e2e.waiting import until
 from tests.harness.http_server import Handler, serving
@@ -76,9 +77,7 @@ class HelmTest:
             ],
             "the pod of the test",
         )
-        path = PODS.path(NAMESPACE, ACCOUNT, "binding")
-        target = {"apiVersion": "v1", "kind": "Node", "name": NODE}
-        self._plane.api.request("POST", path, {"metadata": {"name": ACCOUNT}, "target": target})
+        bind(self._plane.api, ACCOUNT, NAMESPACE, NODE)
         kubeconfig = self._plane.folder / "kubeconfig-of-the-test"
         token_kubeconfig(self._plane, kubeconfig, pod["spec"]["serviceAccountName"])
         arguments: Sequence[str] = pod["spec"]["containers"][0]["args"]
@@ -91,8 +90,7 @@ class HelmTest:
         )
         self._printed = done.stdout + done.stderr
         phase = "Failed" if done.returncode else "Succeeded"
-        path = PODS.path(NAMESPACE, ACCOUNT, "status")
-        self._plane.api.request("PATCH", path, {"status": {"phase": phase}}, MERGE_PATCH)
+        self._plane.api.set_status(PODS, ACCOUNT, {"phase": phase}, NAMESPACE)
 
 
 @pytest.fixture

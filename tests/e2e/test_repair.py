@@ -10,7 +10,6 @@ from tests.e2e import needs
 from tests.e2e.api import (
     CONFIG_MAPS,
     EVENTS,
-    MERGE_PATCH,
     NODES,
     PODS,
     RAY_CLUSTERS,
@@ -271,8 +270,7 @@ def disrupt(api: Api, pod: Json, namespace: str, reason: str, **status: str) -> 
         "reason": reason,
         "lastTransitionTime": "2026-01-01T00:00:00Z",
     }
-    path = PODS.path(namespace, name_of(pod), "status")
-    api.request("PATCH", path, {"status": {**status, "conditions": [condition]}}, MERGE_PATCH)
+    api.set_status(PODS, name_of(pod), {**status, "conditions": [condition]}, namespace)
 
 
 def test_a_crash_loop_is_replaced_as_often_as_the_budget_allows_all_controllers(

@@ -15,7 +15,6 @@ import pytest
 
 from tests.e2e import build, needs
 from tests.e2e.api import (
-    MERGE_PATCH,
     MUTATING_WEBHOOKS,
     NODES,
     PODS,
@@ -169,7 +168,7 @@ def setup(
 
 
 def report(api: Api, pod: str, status: Json) -> None:
-    api.request("PATCH", PODS.path(NAMESPACE, pod, "status"), {"status": status}, MERGE_PATCH)
+    api.set_status(PODS, pod, status, NAMESPACE)
 
 
 def of(api: Api, cluster: str, host: int = 3) -> Json:

@@ -1,8 +1,12 @@
-"""Polling for a condition instead of a fixed delay."""
+"""Polling for a condition instead of a fixed delay, and beside a story."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from threading import Event, Thread
 from time import monotonic, sleep
 from typing import Final, TypeVar
+
+from tests.e2e.api import ApiError
 
 T = TypeVar("T")
 
@@ -28,3 +32,22 @@ def until_equal(found: Callable[[], T], wanted: T, what: str, seconds: float = S
             f"not within {seconds:g} s: {what}: wanted {wanted}, found {value}"
         )
         sleep(0.05)
+
+
+@contextmanager
+def repeated(look: Callable[[], object], seconds: float = 0.2) -> Iterator[None]:
+    """Call a function in a thread again and again, past errors of the API server, in a block."""
+    ended = Event()
+
+    def run() -> None:
+        while not ended.wait(seconds):
+            with suppress(ApiError, OSError):
+                look()
+
+    thread = Thread(target=run)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()

@@ -14,9 +14,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from random import Random
-from threading import Event, Thread
 from time import monotonic, sleep
-from typing import Self
 
 from tests.e2e.api import PODS, RAY_CLUSTERS, ApiError
 from tests.e2e.control_plane import ControlPlane
@@ -26,6 +24,7 @@ from tests.e2e.needs import CLIENT_RATE
 from tests.e2e.process import Program
 from tests.e2e.rays import HOSTS, slices, wait_for_workers, workers
 from tests.e2e.versions import chosen
+from tests.e2e.waiting import repeated
 from tests.harness.identities import identity_of
 
 NAMESPACE = "chaos"
@@ -41,16 +40,6 @@ class Watchman:
         self.looks = 0
         self.doubles: set[str] = set()
         self._plane = plane
-        self._end = Event()
-        self._thread = Thread(target=self._run, daemon=True)
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._end.set()
-        self._thread.join(30)
 
     def look(self) -> None:
         held = Counter(
@@ -60,11 +49,6 @@ class Watchman:
         )
         self.doubles |= {str(identity) for identity, count in held.items() if count > 1}
         self.looks += 1
-
-    def _run(self) -> None:
-        while not self._end.wait(LOOK_SECONDS):
-            with suppress(ApiError, OSError):
-                self.look()
 
 
 class Chaos:
@@ -144,11 +128,12 @@ def run(plane: ControlPlane, story: Story) -> str:
     plane.namespace(NAMESPACE)
     names = [f"chaos-{number}" for number in range(story.clusters)]
     wanted = story.clusters * story.replicas * HOSTS
+    watchman = Watchman(plane)
     flags = ("--qps=500", "--burst=1000") if CLIENT_RATE.met(chosen()) else ()
     with (
         Fleet(plane, story.processes, story.lag) as fleet,
         Operator(plane, multi_host_indexing=False, reconcile_concurrency=10, flags=flags),
-        Watchman(plane) as watchman,
+        repeated(watchman.look, LOOK_SECONDS),
     ):
         for name in names:
             plane.api.create(RAY_CLUSTERS, slices(name, story.replicas), NAMESPACE)

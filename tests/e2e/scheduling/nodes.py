@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from tests.e2e.api import MERGE_PATCH, NODES, PODS, Api, Json, Objects
+from tests.e2e.api import NODES, PODS, Api, Json, Objects
 
 CAPACITY = {"cpu": "8", "memory": "64Gi", "pods": "10"}
 """Of a Node unless a story says otherwise: room for one worker of most examples."""
@@ -45,5 +45,5 @@ def _create(api: Api, name: str, labels: Json, capacity: Json) -> None:
         "allocatable": capacity,
         "conditions": [{"type": "Ready", "status": "True"}],
     }
-    api.request("PATCH", NODES.path(None, name, "status"), {"status": status}, MERGE_PATCH)
+    api.set_status(NODES, name, status)
     api.patch(NODES, name, {"spec": {"taints": None}})
