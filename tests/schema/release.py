@@ -13,7 +13,7 @@ from typing import Final
 
 from tests import ROOT
 from tests.e2e import go
-from tests.lab.facts import kuberay, schemas
+from tests.lab.facts import kuberay
 from tests.lab.parity.build import MODULE
 from tests.schema.generate import TABLE, added
 from webhook.validation import crd, rules
@@ -79,10 +79,7 @@ def differences(version: str, source: Path) -> Iterator[str]:
     yield from (
         f"check without a rule: {each}" for each in sorted({*_CHECK.findall(text)} - functions)
     )
-    definitions = [
-        path.read_bytes() for path in sorted((source / "config/crd/bases").glob("*.yaml"))
-    ]
-    for fact in (*kuberay.facts(source), *schemas.facts(definitions)):
+    for fact in kuberay.facts(source):
         if fact.differs:
             yield f"fact: {fact}"
 

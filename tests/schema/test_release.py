@@ -7,8 +7,11 @@ import pytest
 import yaml
 
 from tests.lab.facts import kuberay
+from tests.lab.facts.fact import value
 from tests.schema.generate import TABLE, added
 from tests.schema.release import GATE_TABLE, tops, with_gates
+from webhook.api import names
+from webhook.validation.crd import schema_of
 
 SPEC = {"type": "object", "properties": {"suspend": {"type": "boolean"}}}
 SCHEMA = {"openAPIV3Schema": {"type": "object", "properties": {"spec": SPEC}}}
@@ -62,3 +65,24 @@ def test_gates_are_read_from_the_sources_and_added(source: Path) -> None:
 def test_only_the_top_of_what_is_new_is_shown() -> None:
     fields = {"RayCluster.spec.tls", "RayCluster.spec.tls.hosts", "RayCluster.spec.tls.hosts[]"}
     assert tops(fields) == ["RayCluster.spec.tls"]
+
+
+def test_kinds_and_values_that_rules_name_are_in_the_schemas() -> None:
+    schema = schema_of(None)
+    versions, kinds = zip(*(root.split("/") for root in schema.roots), strict=True)
+    assert set(kinds) == set(names.RAY_KINDS)
+    assert set(versions) <= set(names.RAY_VERSIONS)
+
+    def values(kind: str, *path: str) -> set[str]:
+        part = schema.part(schema.roots[f"v1/{kind}"])
+        for name in path:
+            below = part.list if name == "[]" else part.below(name)
+            assert below is not None, name
+            part = schema.part(below)
+        return set(part.enum)
+
+    rules = ("spec", "deletionStrategy", "deletionRules", "[]", "policy")
+    assert set(value("webhook.validation.security:_OPEN")) <= values(
+        "RayCluster", "spec", "networkPolicy", "mode"
+    )
+    assert set(value("webhook.validation.deletion:_ORDER")) <= values("RayJob", *rules)

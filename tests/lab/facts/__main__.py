@@ -5,20 +5,14 @@ import sys
 from collections.abc import Iterable
 
 from tests.e2e import build
-from tests.e2e.versions import KUBERAY_VARIABLE, NEWEST, UNPUBLISHED, source_folder
-from tests.lab.facts import kuberay, schemas, wheel
+from tests.e2e.versions import KUBERAY_VARIABLE, NEWEST
+from tests.lab.facts import kuberay, wheel
 from tests.lab.facts.fact import Fact
 
 
 def main() -> int:
     os.environ[KUBERAY_VARIABLE] = NEWEST.kuberay
-    differing = report(f"KubeRay {NEWEST.kuberay}, sources", kuberay.facts(build.module_folder()))
-    given = source_folder() is not None
-    version = UNPUBLISHED.kuberay if given else NEWEST.kuberay
-    os.environ[KUBERAY_VARIABLE] = version
-    definitions = [path.read_bytes() for path in build.crd_sources()]
-    schemata = schemas.facts(definitions, "" if given else kuberay.AHEAD)
-    differing += report(f"KubeRay {version}, CustomResourceDefinitions", schemata)
+    differing = report(f"KubeRay {NEWEST.kuberay}", kuberay.facts(build.module_folder()))
     said = wheel.ask()
     differing += report(f"Ray {said['version']}", wheel.facts(said))
     return int(differing > 0)

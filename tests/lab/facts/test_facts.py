@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.lab.facts import kuberay, schemas
+from tests.lab.facts import kuberay
 from tests.lab.facts.fact import MISSING, Fact, covers, known, position, value
 
 PLACE = "webhook.api.names:LABEL_CLUSTER"
@@ -48,12 +48,6 @@ const (
     assert kuberay.constants(source) == {
         "KEY": "ray.io/key", "TYPED": "head", "LONG": 53, "LESS": 47,
     }  # fmt: skip
-
-
-def test_a_field_is_found_in_a_schema_through_lists() -> None:
-    schema = {"properties": {"groups": {"items": {"properties": {"name": {"type": "string"}}}}}}
-    assert schemas.at(schema, "groups", "[]", "name") == {"type": "string"}
-    assert schemas.at(schema, "groups", "[]", "other", "more") == {}
 
 
 PLACES = sorted(
