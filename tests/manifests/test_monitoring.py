@@ -75,14 +75,6 @@ def test_numbers_that_should_not_be_have_thresholds() -> None:
     assert all(panel["fieldConfig"]["defaults"]["thresholds"]["steps"] for panel in stats)
 
 
-def test_the_alerts_of_the_chart_are_those_of_the_manifests() -> None:
-    rules = (MONITORING / "prometheusrule.yaml").read_text()
-    chart = (ROOT / "manifests" / "chart" / "files" / "alerts.yaml").read_text()
-    assert chart.splitlines()[1:] == [
-        line.removeprefix("  ") for line in rules.partition("spec:\n")[2].splitlines()
-    ]
-
-
 def test_labels_stay_few_whatever_is_sent() -> None:
     metrics = Metrics("serve")
     counts = ReviewCounts(metrics)

@@ -62,11 +62,3 @@ def test_every_page_that_is_named_elsewhere_exists_with_its_section() -> None:
             if "NNNN" not in name and leads_nowhere(ROOT / "docs" / name, anchor):
                 broken.append(f"{path.relative_to(ROOT)}: docs/{name}#{anchor}")
     assert broken == []
-
-
-def test_every_alert_has_its_section() -> None:
-    urls = re.findall(
-        r"docs/alerts\.md#(\w+)", (ROOT / "manifests/monitoring/prometheusrule.yaml").read_text()
-    )
-    assert urls
-    assert set(urls) <= sections(ROOT / "docs" / "alerts.md")

@@ -12,6 +12,7 @@ from tests.browser.pictures import FOLDER, TEXTS, WINDOWS, digest_of
 from tests.demo.__main__ import FACTS
 from tests.harness.scenes import Scene
 from tests.pages.markdown import COLUMNS, folded, prose
+from tests.pages.test_links import PAGES
 from webhook.api import names
 from webhook.cli.main import main
 
@@ -53,12 +54,7 @@ def test_every_command_of_a_block_is_a_kind_that_is_tested() -> None:
     assert all(line.startswith(("make ", ".venv/bin/ray-webhook ")) for line in COMMANDS)
 
 
-@pytest.mark.parametrize("page", [
-    *ROOT.glob("*.md"),
-    *(ROOT / "docs").rglob("*.md"),
-    *(ROOT / "manifests").rglob("*.md"),
-    *(ROOT / "certs").rglob("*.md"),
-])  # fmt: skip
+@pytest.mark.parametrize("page", PAGES)
 def test_prose_has_lines_of_100_columns_but_for_a_word_that_is_longer(page: Path) -> None:
     lines = [line for _, line in prose(page.read_text()) if len(line) > COLUMNS]
     assert [line for line in lines if " " in re.sub("^ *(- )?(<a id)?", "", line)] == []
