@@ -50,9 +50,13 @@ def test_custom_resources_are_counted() -> None:
     assert said("huawei.com/Ascend910", resources={"NPU": "1", "CPU": "4"}) == []
 
 
-def test_a_gpu_beside_an_uncounted_device_is_counted() -> None:
-    cluster = a_cluster().group().device("nvidia.com/gpu", 1).device("aliyun.com/gpu-mem", 8)
+def test_a_gpu_beside_an_uncounted_device_is_counted_and_groups_after_it_are_read() -> None:
+    cluster = a_cluster().group("gpu").device("nvidia.com/gpu", 1).device("aliyun.com/gpu-mem", 8)
     assert findings(cluster.autoscaled(), RULE) == []
+    cluster.group("fixed", minReplicas=1, maxReplicas=1).device("habana.ai/gaudi", 1)
+    cluster.group("counted", resources={"HPU": "1"}).device("habana.ai/gaudi", 1)
+    (finding,) = findings(cluster.group("last").device("habana.ai/gaudi", 1), RULE)
+    assert finding.path.startswith("spec.workerGroupSpecs[3].")
 
 
 def test_gpus_of_claims_are_not_counted() -> None:
