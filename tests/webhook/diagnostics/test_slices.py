@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests.builders import a_cluster
 from tests.harness.scenes import Scene, job, llama, llama_of
 from webhook.api import names
 from webhook.diagnostics.assigned_pods import asks_for_tpu
@@ -107,6 +108,15 @@ def test_the_level_of_kueue_is_the_domain_of_a_replica() -> None:
     assert f"run in 2 domains of {LEVEL}: first, second" in found.message
     assert found.remedy.startswith("give each replica a group of its own")
     assert found.command == "kubectl get raycluster -n team llama -o yaml"
+
+
+def test_nodes_that_pods_of_compute_domains_do_not_share_are_no_domains() -> None:
+    gpus = {"name": "ray-worker", "resources": {"limits": {"nvidia.com/gpu": 8}}}
+    cluster = a_cluster("llama").group("g", hosts=2, template={"spec": {"containers": [gpus]}})
+    scene = Scene(cluster.opting(compute_domain="replica"))
+    for node in scene.nodes:
+        node["metadata"]["labels"] = {names.LABEL_HOSTNAME: node["metadata"]["name"]}
+    assert of(scene, "replica-split") == []
 
 
 def test_a_replica_that_is_alone_in_its_group_is_created_again() -> None:
