@@ -212,12 +212,16 @@ def test_a_usable_configuration_has_no_finding(text: str) -> None:
     ("rolling_update_percentage", "2.55.1", "use Ray 2.56, or remove it"),
     ("request_router_config", "2.47.1", "use Ray 2.48, or remove it"),
     ("request_router_config", "2.48.0", ""),
+    ("external_scaler_enabled", "2.52.0", "use Ray 2.53, or remove it"),
+    ("external_scaler_enabled", "2.53.0", ""),
     ("max_concurrent_queries", "2.55.1", "write max_ongoing_requests"),
     ("max_concurrent_queries", "2.9.3", ""), ("max_ongoing_requests", "2.9.3", ""),
 ])  # fmt: skip
 def test_a_key_that_this_release_lacks_is_a_warning(key: str, release: str, text: str) -> None:
     value = {"request_router_config": "{}"}.get(key, "1")
     config = with_deployment(f"{key}: {value}")
+    if key == "external_scaler_enabled":
+        config = of(f"  {key}: true")
     cluster = a_cluster().head_container(image=f"rayproject/ray:{release}")
     listed = findings(a_service(cluster).spec(serveConfigV2=config), KEY)
     assert [(each.level, each.message.endswith(text)) for each in listed] == (
