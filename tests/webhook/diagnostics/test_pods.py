@@ -346,6 +346,10 @@ def test_a_head_that_restarted_has_lost_what_its_workers_belong_to() -> None:
     assert (problem.id, problem.since, len(problem.pods)) == ("head-restarted", NOW - 595, 8)
     assert "OOMKilled, exit code 137" in problem.message
     assert "fault tolerance of the GCS, and set a memory request and limit" in problem.remedy
+    scene = Scene().changed(HEAD, status=OUTLIVED).changed(HOST, status=unready(60))
+    (pods,) = [each.pods for each in scene.examined().every_problem if each.id == "head-restarted"]
+    assert len(pods) == 7
+    assert HOST not in pods
 
 
 def test_the_log_of_a_run_before_a_restart_is_the_previous_one() -> None:
