@@ -64,6 +64,8 @@ CASES: dict[str, tuple[Built, set[tuple[str, str]]]] = {
         a_cluster().group("fits", hosts=2).group("a" * 58, hosts=2),
         {("group-name-no-host-name", "spec.workerGroupSpecs[1].groupName")}),
     "a dot in a label": (a_cluster().group("v1.2"), set()),
+    "a dot in the name of a group with slices and without TPUs": (
+        a_cluster().group("v1.2").env("MEGASCALE_NUM_SLICES", "2"), set()),
     "a dot in a host name": (
         a_cluster().group("v1.2", hosts=2), {("group-name-no-host-name", f"{GROUP}.groupName")}),
     "a generated name that fits with its suffix": (
@@ -73,6 +75,11 @@ CASES: dict[str, tuple[Built, set[tuple[str, str]]]] = {
         {("name-too-long", "metadata.generateName")}),
     "chips that do not divide over hosts": (
         a_cluster().group(hosts=2).tpu("2x4", 3), {("tpu-topology-mismatch", TOPOLOGY)}),
+    "chips that do not divide, behind a slice without a topology": (
+        a_cluster().group(hosts=2).device("google.com/tpu", 4).group("b", hosts=2).tpu("2x4", 3),
+        {("tpu-node-selector-missing", TOPOLOGY),
+         ("tpu-node-selector-missing", TOPOLOGY.replace("topology", "accelerator")),
+         ("tpu-topology-mismatch", TOPOLOGY.replace("[0]", "[1]"))}),
     "chips of several containers": (
         a_cluster().group().tpu("2x4", 4).sidecar(resources={"limits": {"google.com/tpu": 4}}),
         {("device-outside-first-container",
