@@ -1,6 +1,7 @@
 """Large bodies share a budget: the largest incomplete body is dropped."""
 
 import socket
+from time import perf_counter
 from typing import Any, cast
 
 from tests.harness.listener import until
@@ -19,6 +20,7 @@ class Lengths:
 
     def __init__(self) -> None:
         self.refusals: list[int] = []
+        self._began = perf_counter()
 
     async def review(
         self, body: bytes, seconds: float = REVIEW_SECONDS, client: str = ""
@@ -27,7 +29,8 @@ class Lengths:
         return Outcome(cast("Any", None), ALLOWED, b"%d" % len(body))
 
     def reviewed(self, outcome: Outcome, seconds: float) -> None:
-        """Do nothing."""
+        """Fail unless the time of a review is a part of that of the test."""
+        assert 0 < seconds < perf_counter() - self._began
 
     def undecided(self, reason: str) -> None:
         """Do nothing."""
