@@ -202,11 +202,12 @@ def test_every_variable_can_be_explained(run: Run) -> None:
     given |= {names.RAY_SHARD_GROUP, names.RAY_SHARD_INDEX, names.RAY_SHARD_COUNT}
     given |= {names.RAY_NODE_ZONE, names.RAY_NODE_REGION}
     given |= {names.RAY_DRAIN_TIMEOUT, names.RAY_OVERRIDE_LABELS, f"{names.NODE_LABEL}0"}
-    given |= {
-        setting.variable for profile in (RENDEZVOUS, *PROFILES) for setting in profile.settings
-    }
+    of_profiles = {setting.variable for profile in PROFILES for setting in profile.settings}
+    given |= of_profiles | {setting.variable for setting in RENDEZVOUS.settings}
     given -= {names.MEGASCALE_NUM_SLICES}  # the user sets it
-    assert set(list_variables(PROFILES)) == given
+    variables = list_variables(PROFILES)
+    assert set(variables) == given
+    assert {name for name in given if "profile" in variables[name].given} == of_profiles
     for name in given:
         assert f"for example: {name}=" in run("explain", "variable", name).out
 

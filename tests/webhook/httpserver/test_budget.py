@@ -28,7 +28,7 @@ class Lengths:
         del seconds, client
         return Outcome(cast("Any", None), ALLOWED, b"%d" % len(body))
 
-    def reviewed(self, outcome: Outcome, seconds: float) -> None:
+    def reviewed(self, _outcome: Outcome, seconds: float) -> None:
         """Fail unless the time of a review is a part of that of the test."""
         assert 0 < seconds < perf_counter() - self._began
 
