@@ -19,6 +19,7 @@ from tests.harness.ray_objects import (
 from webhook.api import names
 from webhook.validation.finding import DENY, WARN
 from webhook.validation.rule_settings import RuleSettings
+from webhook.validation.ruleset import check
 
 GROUP = "spec.workerGroupSpecs[0]"
 ANNOTATION = f"{GROUP}.template.metadata.annotations[{names.ANNOTATION_SLICE_TOPOLOGY}]"
@@ -52,6 +53,9 @@ SUB_SLICES: dict[str, tuple[ClusterBuilder, set[tuple[str, str]]]] = {
      .pod_annotation(names.ANNOTATION_SLICE_TOPOLOGY, "nonsense"), set()),
     "without checks": (a_part("4x4", "2x8", 3)
      .pod_annotation(names.ANNOTATION_SKIP_TPU_CHECK, "true"), set()),
+    "without selectors": (a_cluster().group().device(TPU, 4),
+     {("tpu-node-selector-missing", f"{SELECTOR}[{label}]")
+      for label in (names.NODE_TPU_ACCELERATOR, names.NODE_TPU_TOPOLOGY)}),
     "without checks and selectors": (a_cluster().group().device(TPU, 4)
      .pod_annotation(names.ANNOTATION_SKIP_TPU_CHECK, "true"), set()),
 }  # fmt: skip
@@ -60,6 +64,12 @@ SUB_SLICES: dict[str, tuple[ClusterBuilder, set[tuple[str, str]]]] = {
 @pytest.mark.parametrize(("built", "expected"), SUB_SLICES.values(), ids=SUB_SLICES)
 def test_a_sub_slice(built: ClusterBuilder, expected: set[tuple[str, str]]) -> None:
     assert found(built) == expected
+    behind = {(rule, path.replace("[0]", "[1]", 1)) for rule, path in expected if "[0]" in path}
+    for other, _ in SUB_SLICES.values():
+        cluster = built.build()
+        (group,) = other.build()["spec"]["workerGroupSpecs"]
+        cluster["spec"]["workerGroupSpecs"].insert(0, {**group, "groupName": "first"})
+        assert behind <= {(each.rule, each.path) for each in check("RayCluster", cluster)}
 
 
 def a_dynamic_slice(hosts: int = 4, replicas: int = 1) -> ClusterBuilder:
