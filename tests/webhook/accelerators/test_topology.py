@@ -73,7 +73,8 @@ def test_a_topology_that_cannot_be_read_has_no_chips() -> None:
 @pytest.mark.parametrize(("accelerator", "chips", "listed"), [
     ("tpu7x", 16, ("2x2x4",)), ("tpu7x", 64, ("4x4x4",)), ("tpu7x", 192, ()),
     ("tpu-v4-podslice", 4, ("2x2x1",)), ("tpu-v4-podslice", 8, ("2x2x2",)),
-    ("tpu-v4-podslice", 32, ("2x4x4",)), ("tpu-v4-podslice", 80, ()),
+    ("tpu-v4-podslice", 32, ("2x4x4",)), ("tpu-v4-podslice", 64, ("4x4x4",)),
+    ("tpu-v4-podslice", 80, ()),
     ("tpu-v6e-slice", 16, ("2x8", "4x4")), ("tpu-v6e-slice", 8, ("2x4",)), ("tpu-v9-slice", 8, ()),
     ("", 8, ()),
 ])  # fmt: skip
