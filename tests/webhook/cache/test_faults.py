@@ -148,6 +148,7 @@ async def test_a_server_that_is_down_for_ten_minutes_is_asked_some_thirty_times(
             await watch.run()
     assert watch.counters.errors == {"refused": len(pauses)}
     assert 20 <= len(pauses) <= 40
+    assert pauses[:2] == [0.25 * 0.75, 0.5 * 0.75]
     assert max(pauses) <= 30
 
 
