@@ -196,10 +196,8 @@ async def pages(
 ) -> AsyncGenerator[tuple[ListMeta, list[T]]]:
     """Yield the objects of a list in portions, from pages of up to `limit` objects. A page that is
     too large is halved, and doubled again after small ones: anyone can create objects that fill a
-    page.
-    Between two portions, other tasks run.
-    Raises ApiError, also for a list of more than PAGES_MAX pages. Callers use `aclosing`: their
-    errors leave the list before its end.
+    page. Between two portions, other tasks run. Raises ApiError, also for a list of more than
+    PAGES_MAX pages. Callers use `aclosing`: their errors leave the list before its end.
     """
     continuation: Query = ()
     number = limit

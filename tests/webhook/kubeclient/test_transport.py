@@ -184,7 +184,7 @@ async def test_a_page_that_is_too_large_is_read_as_smaller_ones() -> None:
         async with beside(watch.run()):
             await eventually(lambda: watch.synced)
             assert len(members) == 3
-    assert asked == ["100", "50", "25", "25", "25"]
+    assert asked == ["100", "50", "25", "50", "25", "50", "25"], "doubled after each small one"
 
 
 async def written(api: Api, verb: str) -> None:
