@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Page, Route, expect
 
 from tests.browser.conftest import LIVE_MS, Shown, opened
 from tests.browser.install import AXE
@@ -213,6 +213,20 @@ def test_opening_a_host_moves_it_into_the_address(page: Page) -> None:
     expect(page.locator("#panel")).to_be_hidden()
     expect(page.locator("#live a.explain")).to_be_focused()
     assert "#" not in page.url
+
+
+def test_a_panel_that_is_closed_while_it_is_read_stays_closed(page: Page) -> None:
+    page.locator("a.host.missing").click()
+    expect(page.locator("#panel")).to_contain_text("host 3 of replica 0")
+    requests = list[Route]()
+    page.route("**/diagnosis?*", lambda route: requests.append(route))  # noqa: PLW0108
+    with page.expect_request("**/diagnosis?*"):
+        page.locator("#live a.explain").click()
+    page.keyboard.press("Escape")
+    with page.expect_response("**/diagnosis?*"):
+        requests[0].continue_()
+    expect(page.locator("#panel-title")).to_have_text("host-missing")
+    expect(page.locator("#panel")).to_be_hidden()
 
 
 def test_an_open_host_is_followed(page: Page, shown: Shown) -> None:

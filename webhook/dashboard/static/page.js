@@ -76,9 +76,11 @@ function keep(href) {
 }
 
 async function open(href, from) {
-  followed = { id: from?.id, from, href, live: !href.startsWith("/diagnosis") };
+  const opened = { id: from?.id, from, href, live: !href.startsWith("/diagnosis") };
+  followed = opened;
   keep(href);
   await fill(href, "innerHTML");
+  if (followed !== opened) return; // closed while it was read, or another one was opened
   panel.hidden = false;
   panel.scrollTop = 0;
   panel.focus({ preventScroll: true });
