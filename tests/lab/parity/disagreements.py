@@ -41,6 +41,12 @@ DISAGREEMENTS = (
     ),
     Disagreement(
         right="the rule",
+        why="KubeRay takes the RayCronJob, and then refuses each RayJob that it makes",
+        ours="name-too-long",
+        at=r"^RayCronJob metadata\.name$",
+    ),
+    Disagreement(
+        right="the rule",
         why="KubeRay decodes 1e100, but not 1e-999999999; nothing has that much or that little",
         ours="value-not-decodable",
         at=r"\b(limits|requests|overhead)\W.+$|\.(divisor|sizeLimit|size)$",
