@@ -239,7 +239,7 @@ class Load:
     """Clients that ask all the time: one on a kept connection, one on new connections."""
 
     def __init__(self, port: int, signer: Pair) -> None:
-        self._url = f"https://localhost:{port}/"
+        self._url = f"https://127.0.0.1:{port}/"
         self._signer = signer
         self._answers: list[str] = []  # two threads count: they must not overwrite each other
         self._failures: list[str] = []
