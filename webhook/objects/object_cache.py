@@ -330,13 +330,9 @@ class ObjectCache:
         """Return since when a pod has not been ready for a minute, although it was ready in
         between; None if neither changes that were received nor events show that.
         """
-        uid, ready = pod.metadata.uid or "", pod.condition("Ready")
-        since = self._pods_ready.unsteady_since(uid, ready, now)
-        return (
-            failing_since(self.events.of(uid_key(pod.metadata.namespace, uid)), ready, now)
-            if since is None
-            else since
-        )
+        meta, ready = pod.metadata, pod.condition("Ready")
+        since = self._pods_ready.unsteady_since(meta.uid or "", ready, now)
+        return failing_since(self.events_about(meta), ready, now) if since is None else since
 
     def unsteady_node_since(self, node: LiveNode, now: float) -> float | None:
         """Return the same for a node, by changes that were received."""
