@@ -35,7 +35,7 @@ from webhook.groups.naming import (
 )
 from webhook.validation.capacity import read_capacity
 from webhook.validation.cluster import ClusterSpec, GroupSpec
-from webhook.validation.field import Field
+from webhook.validation.field import COMPARED_MAX, Field
 from webhook.validation.finding import Fault
 
 _NEURON_CORES: Final = "neuron_cores"
@@ -59,8 +59,6 @@ _RESOURCES: Final = (
     *names.RESOURCES_NEURON, "habana.ai/gaudi", "vpc.amazonaws.com/efa",
 )  # fmt: skip
 """Resources of device plugins; other resources are not judged unless they are nearly one."""
-_MOST_RESOURCES: Final = 64
-"""The resources of a container that are compared, since a container may have tens of thousands."""
 _SEPARATORS: Final = re.compile("[-_]")
 _VENDOR_LIKENESS: Final = 0.8
 """How much a misspelt vendor has in common with the right one, such as nvdia with nvidia."""
@@ -274,7 +272,7 @@ def accelerator_unknown(cluster: ClusterSpec) -> Iterator[Fault]:
                 meant = " or ".join(near[:2])
                 yield Fault(field, f"there is no accelerator {value[:40]}: did you mean {meant}?")
         for container in group.every_container:
-            for name in islice({**container.requests, **container.limits}, _MOST_RESOURCES):
+            for name in islice({**container.requests, **container.limits}, COMPARED_MAX):
                 if "/" in name and (resource := _nearest_resource(name)):
                     kind = "limits" if name in container.limits else "requests"
                     message = f"there is no resource {name[:40]}: did you mean {resource}?"

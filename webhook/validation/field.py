@@ -27,6 +27,8 @@ _OWN: Final = ("name", "groupName", "value", "template", "spec")
 """Fields that add nothing to the name of the entry or part that contains them."""
 _TOKEN: Final = re.compile(r"\[[^\]]*\]|\.?[^.\[]+")
 """One element of a path."""
+COMPARED_MAX: Final = 64
+"""Keys of a map that rules compare with similar names: a map may have tens of thousands."""
 _NAME_MAX: Final = 40
 """Maximum characters of a name in a message."""
 

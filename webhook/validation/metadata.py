@@ -11,6 +11,7 @@ from webhook.api.formats import shorten
 from webhook.api.review import NOT_SUPPORTED
 from webhook.groups.annotations import ANNOTATIONS, OPT_INS
 from webhook.groups.naming import GENERATED_BASE_MAX, SUFFIX_LENGTH
+from webhook.validation.field import COMPARED_MAX
 from webhook.validation.finding import Fault
 from webhook.validation.ray_object import RayObject
 from webhook.validation.schedule import parse_duration
@@ -138,7 +139,7 @@ def kuberay_name_unknown(ray_object: RayObject) -> Iterator[Fault]:
     for (name, known_keys), (other, other_keys) in (kinds, kinds[::-1]):
         field = ray_object.meta / name
         keys = (key for key in field.map if key.startswith(_KUBERAY_PREFIX))
-        for key in islice(keys, _MOST_KEYS):
+        for key in islice(keys, COMPARED_MAX):
             if key in known_keys:
                 continue
             if key in other_keys:
@@ -155,8 +156,6 @@ _KUBERAY_ANNOTATIONS: Final = (
     "ray.io/disable-provisioned-head-restart", "ray.io/gcs-ft-deletion-timeout",
 )  # fmt: skip
 _KUBERAY_LABELS: Final = (names.LABEL_GANG, "ray.io/priority-class-name")
-_MOST_KEYS: Final = 64
-"""The keys of a map that are compared, since an object may have tens of thousands."""
 _MISSPELT: Final = 0.88
 """How much a misspelt name has in common with the right one."""
 
