@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from tests.harness.apiserver import pod_review
-from tests.harness.fake_api import LIMIT_RANGES, QUOTAS, RAYCLUSTERS, FakeApi, Request
+from tests.harness.apiserver import object_review
+from tests.harness.fake_api import LIMIT_RANGES, QUOTAS, FakeApi, Request
 from tests.harness.following import eventually, plain
 from tests.harness.ray_objects import a_cluster
 from tests.webhook.app.test_scheduling import KEPT, Object, Served, polled, serving
@@ -23,15 +23,7 @@ def quota(pods: int, name: str = "team", used: int = 0) -> Object:
 
 
 async def warnings(served: Served, old: Object | None = None) -> list[str]:
-    review = pod_review(CLUSTER, dry_run=True)
-    gvk = {"group": "ray.io", "version": "v1"}
-    review["request"] |= {
-        "kind": {**gvk, "kind": "RayCluster"},
-        "resource": {**gvk, "resource": RAYCLUSTERS},
-    }
-    if old is not None:
-        review["request"] |= {"operation": "UPDATE", "oldObject": old}
-    response = await served.post("/validate", review)
+    response = await served.post("/validate", object_review(CLUSTER, old=old))
     assert response["allowed"], response
     return [text for text in response.get("warnings", []) if "ResourceQuota" in text]
 

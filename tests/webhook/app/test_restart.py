@@ -4,20 +4,22 @@ import json
 import signal
 import socket
 import ssl
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import httpx
 
 from tests import ROOT
+from tests.e2e.balancer import Balancer
+from tests.e2e.process import accepts_connections, free_port, says_ready
 from tests.harness.apiserver import pod_review
+from tests.harness.callers import Callers
 from tests.harness.listener import until
 from tests.harness.server import SECONDS, Running, serving
-from tests.webhook.app.front import Backend, Front
 from webhook.api import names
 from webhook.cli.files import read_manifests
 from webhook.httpserver.protocol import PortLimits
@@ -26,8 +28,6 @@ from webhook.manifest.views import as_cluster
 
 EXAMPLE = ROOT / "examples" / "tpu-three-replicas.yaml"
 DRAIN_SECONDS = 1.2
-RETRIES = 10
-"""How often client-go repeats a request that was answered with Retry-After."""
 
 
 def pod() -> dict[str, object]:
@@ -45,54 +45,6 @@ def draining(directory: Path, seconds: float) -> Iterator[Running]:
         yield running
 
 
-class Callers:
-    """Clients like kube-apiserver: on kept connections, repeating only what says Retry-After."""
-
-    def __init__(self, url: str, trust: ssl.SSLContext, count: int = 3) -> None:
-        self._url = url
-        self._trust = trust
-        self._body = json.dumps(pod_review(pod(), dry_run=True)).encode()
-        self._stop = threading.Event()
-        self.answered = 0
-        self.repeated = 0
-        self.lost: list[str] = []
-        self._threads = [threading.Thread(target=self._call) for _ in range(count)]
-        for thread in self._threads:
-            thread.start()
-
-    def progress(self) -> None:
-        """Wait until more was answered."""
-        wanted = self.answered + 20
-        until(lambda: self.answered >= wanted or self.lost != [], 20)
-
-    def end(self) -> None:
-        self._stop.set()
-        for thread in self._threads:
-            thread.join()
-
-    def _call(self) -> None:
-        with httpx.Client(verify=self._trust, timeout=60) as client:
-            while not self._stop.wait(0.005):
-                try:
-                    self._review(client)
-                except httpx.HTTPError as error:
-                    self.lost.append(repr(error))
-
-    def _review(self, client: httpx.Client) -> None:
-        for _ in range(RETRIES):
-            answer = client.post(
-                self._url, content=self._body, headers={"content-type": "application/json"}
-            )
-            if answer.status_code == httpx.codes.OK:
-                self.answered += 1
-                return
-            if "retry-after" not in answer.headers:
-                break
-            self.repeated += 1
-            time.sleep(float(answer.headers["retry-after"]))
-        self.lost.append(f"{answer.status_code} {answer.text}")
-
-
 def trusting(*servers: Running) -> ssl.SSLContext:
     return ssl.create_default_context(
         cadata="\n".join(server.authority.read_text() for server in servers)
@@ -100,36 +52,34 @@ def trusting(*servers: Running) -> ssl.SSLContext:
 
 
 def test_a_rolling_restart_of_two_processes_under_load_loses_no_request(tmp_path: Path) -> None:
+    body = json.dumps(pod_review(pod(), dry_run=True))
     with ExitStack() as stack:
-        old = [
-            stack.enter_context(draining(tmp_path / f"old{number}", DRAIN_SECONDS))
-            for number in range(2)
+        servers = [
+            stack.enter_context(draining(tmp_path / f"{number}", seconds))
+            for number, seconds in enumerate((DRAIN_SECONDS, DRAIN_SECONDS, 0))
         ]
-        new = [stack.enter_context(draining(tmp_path / f"new{number}", 0)) for number in range(2)]
-        backends = [Backend(server.url, server.admin) for server in (*old, *new)]
-        front = stack.enter_context(Front(backends[:2]))
-        callers = Callers(f"https://127.0.0.1:{front.port}/mutate", trusting(*old, *new))
-        drained: list[int] = []
-        try:
-            for number in range(2):
-                callers.progress()
-                front.backends = (
-                    *backends[number + 1 : 2],
-                    *backends[2 : 3 + number],
-                    backends[number],
-                )
-                callers.progress()
-                repeated, stopped_at = callers.repeated, time.monotonic()
-                old[number].process.send_signal(signal.SIGTERM)
-                assert old[number].process.wait(SECONDS) == 0
+        backends = [
+            (server.port, partial(says_ready, urlsplit(server.admin).port or 0))
+            for server in servers
+        ]
+        balancer = Balancer(port := free_port(), backends, lag=0)
+        stack.callback(balancer.stop)
+        balancer.start()
+        until(lambda: accepts_connections(port))
+        url, headers = f"https://127.0.0.1:{port}/mutate", {"content-type": "application/json"}
+        callers = Callers(
+            trusting(*servers), lambda client: client.post(url, content=body, headers=headers)
+        )
+        with callers:
+            for server in servers[:2]:
+                callers.wait_for_more()
+                stopped_at = time.monotonic()
+                server.process.send_signal(signal.SIGTERM)
+                assert server.process.wait(SECONDS) == 0
                 assert time.monotonic() - stopped_at >= DRAIN_SECONDS
-                drained.append(callers.repeated - repeated)
-            callers.progress()
-        finally:
-            callers.end()
+            callers.wait_for_more()
     assert callers.lost == []
-    assert callers.answered > 100
-    assert drained == [0, 0], "a process that drains answers"
+    assert len(callers.answers) > 100
 
 
 def test_a_draining_process_is_not_ready_answers_and_ends_the_connection(tmp_path: Path) -> None:

@@ -5,23 +5,25 @@ import base64
 import io
 import json
 import ssl
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, Literal, NamedTuple, TypeVar
 
 import httpx
 import pytest
-import yaml
 
-from tests.harness.apiserver import pod_review
+from tests.harness.apiserver import object_review, pod_review
 from tests.harness.fake_api import CRDS, LEASES, LIMIT_RANGES, PODS, QUOTAS, RAYCLUSTERS, FakeApi
-from tests.harness.following import eventually
+from tests.harness.following import beside, eventually
 from tests.harness.objects import a_pod
 from tests.harness.publishing import a_cluster, counts, resyncs, templates
 from tests.harness.scheduling_rules import PODGROUPS
+from tests.harness.served import kubeconfig
 from tests.harness.server import SECONDS
+from webhook.api import names
 from webhook.app import controller, serve
+from webhook.app.runtime import supervise
 from webhook.cli.main import main
 from webhook.config.configuration import Installation, Listen, Serving, Settings, Tls, Topology
 from webhook.controller.work_queue import QueueTiming
@@ -69,13 +71,7 @@ class Served(NamedTuple):
         return response.get("warnings", []), [each["path"] for each in patch_of(response)]
 
     async def check(self) -> list[str]:
-        gvk = {"group": "ray.io", "version": "v1"}
-        review = pod_review(a_cluster(WORKER_GROUP), dry_run=True)
-        review["request"] |= {
-            "kind": {**gvk, "kind": "RayCluster"},
-            "resource": {**gvk, "resource": "rayclusters"},
-        }
-        response = await self.post("/validate", review)
+        response = await self.post("/validate", object_review(a_cluster(WORKER_GROUP)))
         return [text for text in response.get("warnings", []) if "PodGroups" in text]
 
 
@@ -91,7 +87,7 @@ async def serving(
     port, admin = service.bind()
     trust = ssl.create_default_context(cafile=str(directory / "ca.crt"))
     async with (
-        beside(*(runnable.run() for runnable in service.runnables.values())),
+        beside(supervise(service.runnables, service.drain)),
         httpx.AsyncClient(
             base_url=f"https://127.0.0.1:{port}", verify=trust, timeout=60
         ) as reviews,
@@ -112,39 +108,19 @@ async def controlling(
     )
     (port,) = process.bind()
     async with (
-        beside(*(runnable.run() for runnable in process.runnables.values())),
+        beside(supervise(process.runnables, process.drain)),
         httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=60) as probes,
     ):
         yield probes
 
 
-@asynccontextmanager
-async def beside(*work: Coroutine[None, None, None]) -> AsyncIterator[None]:
-    """Do work that never ends beside the block, and cancel it with the block."""
-    tasks = [asyncio.create_task(each) for each in work]
-    try:
-        yield
-    finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-
-
 def configured(api: FakeApi, directory: Path, installation: Installation) -> Settings:
     """Return the settings that both processes read, for the cluster of a fake API server."""
     assert main(["certs", "issue", "--dir", str(directory)]) == 0
-    config = directory / "kubeconfig.yaml"
-    named = {
-        "clusters": [{"name": "c", "cluster": {"server": api.url}}],
-        "users": [{"name": "u", "user": {"token": "t"}}],
-        "contexts": [{"name": "x", "context": {"cluster": "c", "user": "u"}}],
-    }
-    config.write_text(
-        yaml.safe_dump({"apiVersion": "v1", "kind": "Config", "current-context": "x", **named})
-    )
     return Settings(
         installation=installation, listen=Listen(host="127.0.0.1", admin_port=0),
-        serving=Serving(port=0), tls=Tls(cert_dir=directory), kubeconfig=config)  # fmt: skip
+        serving=Serving(port=0), tls=Tls(cert_dir=directory),
+        kubeconfig=kubeconfig(directory, api.port))  # fmt: skip
 
 
 INSTALLED = Installation(namespace="ray-webhook")
@@ -280,3 +256,22 @@ async def test_without_the_setting_the_pod_is_warned_and_none_is_published(tmp_p
         assert "until you create this PodGroup" in warnings[0]
         assert "/spec/schedulingGroup" in paths
         assert {request.resource for request in api.requests} == ASKED
+
+
+@pytest.mark.parametrize(("minor", "zones", "expected"), [
+    ("35", "auto", True), ("37+", "auto", True), ("34", "auto", False), ("", "auto", False),
+    ("37", "off", False), ("34", "on", True),
+])  # fmt: skip
+async def test_ray_receives_where_the_api_server_knows_it_unless_a_switch_says_otherwise(
+    tmp_path: Path, minor: str, zones: Literal["auto", "on", "off"], expected: bool
+) -> None:
+    async with (
+        FakeApi(minor=minor).serving() as api,
+        serving(api, tmp_path, INSTALLED, Topology(zones=zones)) as served,
+    ):
+        api.put(RAYCLUSTERS, a_cluster(WORKER_GROUP))
+        await served.until_ready()
+        review = pod_review(a_pod("", group="tpu"), dry_run=True)
+        found = str(patch_of(await served.post("/mutate", review)))
+        for name in (names.RAY_NODE_ZONE, names.RAY_NODE_REGION):
+            assert (name in found) is expected

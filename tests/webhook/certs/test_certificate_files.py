@@ -2,15 +2,14 @@
 
 import asyncio
 import ssl
-import threading
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import get_args
 
-import httpx
 import pytest
 from cryptography.hazmat.primitives import serialization
 
+from tests.harness.callers import Callers
 from tests.harness.listener import (
     REFUSED,
     Listener,
@@ -36,15 +35,14 @@ def test_a_new_pair_is_served_without_one_failed_request(tmp_path: Path) -> None
     write(tmp_path, pairs[0])
     with Listener(tmp_path) as listener:
         until(lambda: listener.watcher.loads == 1)
-        load = Load(listener.port, signer)
-        for number, pair in enumerate(pairs[1:], 2):
-            write(tmp_path, pair)
-            until(lambda number=number: listener.watcher.loads == number)  # type: ignore[misc]  # a default binds it
-            load.wait_for_more()
-        answered, failures = load.end()
+        url = f"https://127.0.0.1:{listener.port}/"
+        with Callers(trusting(signer), lambda client: client.get(url)) as callers:
+            for number, pair in enumerate(pairs[1:], 2):
+                write(tmp_path, pair)
+                until(lambda number=number: listener.watcher.loads == number)  # type: ignore[misc]  # a default binds it
+                callers.wait_for_more()
         assert ask(listener.port, trusting(signer))[0] == serial(pairs[-1])
-    assert failures == []
-    assert answered > 5 * len(pairs)
+    assert callers.lost == []
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -233,40 +231,3 @@ def test_an_encrypted_key_is_refused_with_what_to_do() -> None:
     )
     with pytest.raises(CertificateError, match="without a password"):
         SwappingContext().load(Pair(pair.certificate, encrypted))
-
-
-class Load:
-    """Clients that ask all the time: one on a kept connection, one on new connections."""
-
-    def __init__(self, port: int, signer: Pair) -> None:
-        self._url = f"https://127.0.0.1:{port}/"
-        self._signer = signer
-        self._answers: list[str] = []  # two threads count: they must not overwrite each other
-        self._failures: list[str] = []
-        self._stop = threading.Event()
-        self._threads = [
-            threading.Thread(target=self._ask, args=[fresh]) for fresh in (False, True)
-        ]
-        for thread in self._threads:
-            thread.start()
-
-    def wait_for_more(self) -> None:
-        """Wait until some more requests are answered."""
-        wanted = len(self._answers) + 10
-        until(lambda: len(self._answers) >= wanted or self._failures != [])
-
-    def end(self) -> tuple[int, list[str]]:
-        """Stop, and return how many requests were answered and what failed."""
-        self._stop.set()
-        for thread in self._threads:
-            thread.join()
-        return self._answers.count("ok"), self._failures
-
-    def _ask(self, fresh: bool) -> None:
-        limits = httpx.Limits(max_keepalive_connections=0 if fresh else 1)
-        with httpx.Client(verify=trusting(self._signer), limits=limits, timeout=60) as client:
-            while not self._stop.is_set():
-                try:
-                    self._answers.append(client.get(self._url).text)
-                except httpx.HTTPError as error:
-                    self._failures.append(repr(error))

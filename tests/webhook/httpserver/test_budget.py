@@ -1,10 +1,13 @@
 """Large bodies share a budget: the largest incomplete body is dropped."""
 
+import asyncio
 import socket
+import threading
 from time import perf_counter
 from typing import Any, cast
 
 from tests.harness.listener import until
+from tests.harness.server import SECONDS
 from tests.webhook.httpserver.test_limits import answer, asked, served
 from webhook.admission.reviewer import REVIEW_SECONDS, Outcome
 from webhook.api.review import ALLOWED
@@ -120,3 +123,33 @@ def test_reviews_are_503_until_the_process_has_been_ready_once() -> None:
             head, _, text = answer(later).partition(b"\r\n\r\n")
             assert (head[:12], text) == (b"HTTP/1.1 200", b"9")
             assert (b"connection: close" in head) is draining
+
+
+class Endless(Lengths):
+    """Never answers a review."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked = threading.Event()
+
+    async def review(
+        self, body: bytes, seconds: float = REVIEW_SECONDS, client: str = ""
+    ) -> Outcome:
+        del body, seconds, client
+        self.asked.set()
+        return await asyncio.Future()
+
+
+def test_what_is_not_answered_within_the_grace_period_is_503_and_may_be_repeated() -> None:
+    reviewer = Endless()
+    with (
+        served(app=review_application({"/mutate": reviewer}, Readiness(), reviewer)) as server,
+        server.client() as waiting,
+    ):
+        waiting.sendall(POST + b"content-length: 2\r\n\r\n{}")
+        assert reviewer.asked.wait(SECONDS)
+        server.stop()
+        refused = answer(waiting)
+        assert refused.startswith(b"HTTP/1.1 503 ")
+        assert b"\r\nretry-after: 1\r\n" in refused
+        assert reviewer.refusals == [503]
