@@ -23,8 +23,9 @@ from tests.harness.scheduling_rules import (
     WORKLOADS,
     Refusal,
     admitted,
+    check_change,
+    check_event,
     check_preconditions,
-    patched,
 )
 from webhook.api import names
 
@@ -75,7 +76,8 @@ class Request:
     query: dict[str, str]
     authorization: str
     at: float
-    name: str = ""
+    name: str
+    namespace: str
 
 
 @dataclass
@@ -86,9 +88,6 @@ class Change:
     resource: str
     kind: str
     object: Object
-
-
-_TURNS = 5
 
 
 @dataclass
@@ -171,10 +170,8 @@ class FakeApi:
         for objects in self._objects.values():
             for key, obj in objects.items():
                 self.version += 1
-                objects[key] = {
-                    **obj,
-                    "metadata": {**obj["metadata"], "resourceVersion": str(self.version)},
-                }
+                meta = {**obj["metadata"], "resourceVersion": str(self.version)}
+                objects[key] = {**obj, "metadata": meta}
         self._compacted = self.version
 
     def compact(self) -> None:
@@ -184,15 +181,9 @@ class FakeApi:
 
     def bookmark(self) -> None:
         """Tell every watch how far it is."""
+        bookmark = {"metadata": {"resourceVersion": str(self.version)}}
         for queue, resource in self._queues.items():
-            queue.put_nowait(
-                Change(
-                    self.version,
-                    resource,
-                    "BOOKMARK",
-                    {"metadata": {"resourceVersion": str(self.version)}},
-                )
-            )
+            queue.put_nowait(Change(self.version, resource, "BOOKMARK", bookmark))
 
     def load(self, resource: str, objects: Iterable[Object]) -> None:
         """Store many objects as they are, before anybody watches. They may share parts."""
@@ -220,9 +211,9 @@ class FakeApi:
         self._history.append(change)
         if self._muted is not None:
             self._muted.append(change)
-            return obj
-        for queue in self._queues:
-            queue.put_nowait(change)
+        else:
+            for queue in self._queues:
+                queue.put_nowait(change)
         return obj
 
     # How it misbehaves
@@ -273,9 +264,8 @@ class FakeApi:
         if self._server is not None:
             self._server.close()
             self._server = None
-        for _ in range(
-            _TURNS
-        ):  # a connection that the listener has just taken becomes a handler some turns later
+        # A connection that the listener has just taken becomes a handler some turns later.
+        for _ in range(5):
             handlers = list(self._handlers)
             self.drop_connections()
             await asyncio.gather(*handlers, return_exceptions=True)
@@ -286,9 +276,7 @@ class FakeApi:
         task = asyncio.get_running_loop().create_task(self._serve(reader, writer))
         self._handlers.add(task)
         task.add_done_callback(self._handlers.discard)
-        task.add_done_callback(
-            lambda _: writer.transport.abort()
-        )  # a task cancelled before its first step never gets to do it
+        task.add_done_callback(lambda _: writer.transport.abort())
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
@@ -300,218 +288,145 @@ class FakeApi:
             with suppress(ConnectionError):
                 await writer.wait_closed()
 
-    # One for each way to answer
-    async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:  # noqa: C901, PLR0911, PLR0912
-        """Answer one request, and tell whether the connection stays."""
+    async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
+        """Answer one request, and return whether the connection stays."""
         head = (await reader.readuntil(b"\r\n\r\n")).decode().split("\r\n")
-        url = urlsplit(head[0].split()[1])
-        headers = dict(line.split(": ", 1) for line in head[1:] if line)
+        method, target, _ = head[0].split()
+        url = urlsplit(target)
+        headers = {
+            name.lower(): value
+            for name, value in (line.split(": ", 1) for line in head[1:] if line)
+        }
+        body = await reader.readexactly(int(headers.get("content-length", "0")))
+        content = msgspec.json.decode(body) if body else {}
         query = dict(parse_qsl(url.query))
-        lower = {name.lower(): value for name, value in headers.items()}
-        body = await reader.readexactly(int(lower.get("content-length", "0")))
-        method = head[0].split()[0]
         verb = _VERBS.get(method) or ("watch" if query.get("watch") == "true" else "list")
-        resource, name = _resource(url.path)
+        namespace, resource, name = _resource(url.path)
         if verb == "create":
-            name = msgspec.json.decode(body).get("metadata", {}).get("name", "")
-        authorization = lower.get("authorization", "")
-        request = Request(
-            verb, resource, query, authorization, asyncio.get_running_loop().time(), name
-        )
+            name = content.get("metadata", {}).get("name", "")
+        authorization = headers.get("authorization", "").strip()
+        now = asyncio.get_running_loop().time()
+        request = Request(verb, resource, query, authorization, now, name, namespace)
         self.requests.append(request)
-        if self.accepts and authorization.strip() != self.accepts:
-            return await _refuse(writer, 401)
-        if status := self.before(request):
-            return await _refuse(writer, status)
-        if url.path == "/version":
-            release = {"major": "1", "minor": self.minor}
-            return await (_succeed(writer, release) if self.minor else _refuse(writer, 404))
-        if resource == CRDS:
-            if self.definition is None:
-                return await _refuse(writer, 404)
-            part = "as=PartialObjectMetadata;" in lower["accept"]
-            whole = self.definition
-            self.whole_definitions += not part
-            return await _succeed(writer, {"metadata": whole["metadata"]} if part else whole)
-        if url.path == "/apis/resource.k8s.io/v1":
-            return await _succeed(writer, {"resources": [{"name": "resourceclaimtemplates"}]})
-        if url.path.startswith(tuple(_WRITTEN)):
-            version = url.path.split("/")[3]
-            if version not in self.served or not resource or verb in _VERBS.values():
-                return await self._schedule(writer, url.path, method, version, body)
-        if resource == EVENTS and (name or method != "GET"):
-            return await self._answer_event(writer, url.path, method, body)
-        if name and verb == "list" and resource in OTHERS:
-            if "as=PartialObjectMetadataList;" in lower.get("accept", ""):
-                return await _refuse(writer, 406)  # one object is not a list
-            return await self._answer_one(writer, resource, name)
-        if resource == LEASES and (name or method != "GET"):
-            return await self._answer_lease(writer, url.path, method, body, dry="dryRun" in query)
-        if resource == SERVICES and verb == "create":
-            return await self._create(writer, resource, url.path, body)
-        if resource not in self._objects:
-            return await _refuse(writer, 404)
-        fault = self._fault(verb, resource)
-        if fault is Fault.RESET:
-            return False
-        if fault in _STATUSES:
-            return await _refuse(writer, _STATUSES[fault])
-        matches = _matcher(resource, url.path, query)
-        if verb == "watch":
-            return await self._watch(writer, query, matches, fault, resource)
-        return await self._list(writer, query, matches, fault, resource)
-
-    async def _schedule(
-        self, writer: asyncio.StreamWriter, path: str, method: str, version: str, content: bytes
-    ) -> bool:
-        """Answer which resources of an API are served, or write an object of it."""
-        resource, name = _resource(path)
-        if version not in self.served:
-            return await _refuse(writer, 404)
-        if not resource:
-            plurals = next(each for prefix, each in _WRITTEN.items() if path.startswith(prefix))
-            return await _succeed(writer, {"resources": [{"name": each} for each in plurals]})
         try:
-            found, status = self._write(
-                resource, name, path, method, version, msgspec.json.decode(content)
-            )
+            found = self._find(request, url.path, headers.get("accept", ""), content)
+            if found is not None:
+                return await _send(writer, found, 201 if verb == "create" else 200)
+            fault = self._fault(verb, resource)
+            if fault is Fault.RESET:
+                return False
+            respond = self._watch if verb == "watch" else self._list
+            return await respond(writer, request, fault)
         except Refusal as refusal:
             return await _refuse(writer, refusal.status)
-        return await _succeed(writer, found, status)
 
-    def _write(
-        self,
-        resource: str,
-        name: str,
-        path: str,
-        method: str,
-        version: str,
-        body: Any,  # noqa: ANN401
-    ) -> tuple[Object, int]:
-        """Return what became of an object. Raises Refusal."""
-        namespace = path.partition("/namespaces/")[2].partition("/")[0]
-        stored = self._objects[resource]
-        old = stored.get((namespace, name or body["metadata"]["name"]))
-        if (method == "POST") == (old is not None):
+    def _find(self, request: Request, path: str, accept: str, content: Any) -> Object | None:  # noqa: ANN401
+        """Return what a request finds or writes, None for lists and watches. Raises Refusal."""
+        denied = self.accepts not in ("", request.authorization)
+        if status := 401 if denied else self.before(request):
+            raise Refusal(status)
+        if found := self._discover(request.resource, path, accept):
+            return found
+        resource, reads = request.resource, request.verb == "list"
+        if resource not in self._objects or resource == CRDS:
+            raise Refusal(404)
+        if (
+            request.verb == "watch"
+            or (reads and not request.name)
+            or resource in (PODS, RAYCLUSTERS)
+        ):
+            return None
+        if "as=PartialObjectMetadataList;" in accept:
+            raise Refusal(406)  # one object is not a list
+        old = self._objects[resource].get((request.namespace, request.name))
+        if (request.verb == "create") == (old is not None):
             raise Refusal(409 if old else 404)
-        if method == "POST":
-            if not self.topology_aware:
-                body["spec"].pop("schedulingConstraints", None)
-            return self.put(resource, admitted(version, resource, body, self.default_priority)), 201
-        assert old is not None
-        if method == "PATCH":
-            new = self.put(resource, patched(version, old, body))
-            if "deletionTimestamp" in new["metadata"] and not new["metadata"].get("finalizers"):
-                self.protected.discard(name)
-                self.delete(resource, name, namespace)
-            return new, 200
-        check_preconditions(old, body)
-        if name in self.protected:
-            kept = {
+        if reads:
+            return old
+        if "dryRun" in request.query:
+            return dict(content)
+        if request.verb == "delete":
+            return self._delete(request, old or {}, content)
+        return self._write(request, path.split("/")[3], old or {}, content)
+
+    def _discover(self, resource: str, path: str, accept: str) -> Object | None:
+        """Return release, resources or definition. Raises Refusal for what is not served."""
+        if path == "/version" and self.minor:
+            return {"major": "1", "minor": self.minor}
+        if resource == CRDS and self.definition is not None:
+            part = "as=PartialObjectMetadata;" in accept
+            self.whole_definitions += not part
+            return {"metadata": self.definition["metadata"]} if part else self.definition
+        if path == "/apis/resource.k8s.io/v1":
+            return {"resources": [{"name": "resourceclaimtemplates"}]}
+        group, version = [*path.split("/"), "", ""][2:4]
+        if group in _WRITTEN:
+            if version not in self.served:
+                raise Refusal(404)
+            if not resource:
+                return {"resources": [{"name": each} for each in _WRITTEN[group]]}
+        return None
+
+    def _delete(self, request: Request, old: Object, options: Object) -> Object:
+        check_preconditions(old, options)
+        if request.name in self.protected:
+            meta = {
+                **old["metadata"],
                 "deletionTimestamp": "2026-11-21T10:00:00Z",
                 "finalizers": [names.FINALIZER_POD_GROUP],
             }
-            self.put(resource, {**old, "metadata": {**old["metadata"], **kept}})
+            self.put(request.resource, {**old, "metadata": meta})
         else:
-            self.delete(resource, name, namespace)
-        return {"kind": "Status"}, 200
+            self.delete(request.resource, request.name, request.namespace)
+        return {"kind": "Status"}
 
-    async def _create(
-        self, writer: asyncio.StreamWriter, resource: str, path: str, content: bytes
-    ) -> bool:
-        """Store an object, unless one of its name exists."""
-        new = msgspec.json.decode(content)
-        namespace = path.partition("/namespaces/")[2].partition("/")[0]
-        if (namespace, new["metadata"]["name"]) in self._objects[resource]:
-            return await _refuse(writer, 409)
-        return await _succeed(writer, self.put(resource, new), 201)
-
-    async def _answer_one(self, writer: asyncio.StreamWriter, resource: str, name: str) -> bool:
-        found = self._objects[resource].get(("", name))
-        return await (_succeed(writer, found) if found else _refuse(writer, 404))
-
-    async def _answer_lease(
-        self, writer: asyncio.StreamWriter, path: str, method: str, content: bytes, *, dry: bool
-    ) -> bool:
-        namespace = path.partition("/namespaces/")[2].partition("/")[0]
-        body = msgspec.json.decode(content) if content else {}
-        name = _resource(path)[1] or body["metadata"]["name"]
-        old = self._objects[LEASES].get((namespace, name))
-        if (method == "POST") == (old is not None):
-            return await _refuse(writer, 409 if old else 404)
-        if dry:
-            return await _succeed(writer, body)
-        if method == "DELETE":
-            assert old is not None
-            known = {key: old["metadata"][key] for key in ("uid", "resourceVersion")}
-            if body["preconditions"] != known:
-                return await _refuse(writer, 409)
-            self.delete(LEASES, name, namespace)
-            return await _succeed(writer, old)
-        if method in {"PATCH", "PUT"}:
-            assert old is not None
-            new: Object = jsonpatch.apply_patch(deepcopy(old), body) if method == "PATCH" else body
-            if new["metadata"]["resourceVersion"] != old["metadata"]["resourceVersion"]:
-                return await _refuse(writer, 409)
-            body = new
-        if content:
-            body["metadata"].setdefault("namespace", namespace)
-        return await _succeed(writer, self.put(LEASES, body) if content else old or {})
-
-    async def _answer_event(
-        self, writer: asyncio.StreamWriter, path: str, method: str, content: bytes
-    ) -> bool:
-        """Return, create or patch an event, of which nothing changes but its series.
-
-        https://github.com/kubernetes/kubernetes/blob/master/pkg/apis/core/validation/events.go
-        """
-        namespace = path.partition("/namespaces/")[2].partition("/")[0]
-        body = msgspec.json.decode(content) if content else {}
-        name = _resource(path)[1] or body["metadata"]["name"]
-        old = self._objects[EVENTS].get((namespace, name))
-        if (method == "POST") == (old is not None):
-            return await _refuse(writer, 409 if old else 404)
-        if method == "GET":
-            return await _succeed(writer, old or {})
-        new: Object = body if old is None else jsonpatch.apply_patch(deepcopy(old), body)
-        needed = ("eventTime", "reportingController", "reportingInstance", "action", "reason")
-        series = new.get("series", {"count": 2, "lastObservedTime": "now"})
-        valid = (
-            all(new.get(each) for each in needed)
-            and len(new["note"]) <= 1024
-            and new["regarding"]["namespace"] == namespace
-            and series["count"] >= 2
-            and series["lastObservedTime"]
-            and (old is None or {**new, "series": 0} == {**old, "series": 0})
-        )
-        if not valid:
-            return await _refuse(writer, 422)
-        return await _succeed(writer, self.put(EVENTS, new), 200 if old else 201)
+    def _write(self, request: Request, version: str, old: Object, content: Any) -> Object:  # noqa: ANN401
+        """Return an object as it is stored. Raises Refusal."""
+        resource, name = request.resource, request.name
+        new: Object = content
+        if request.verb == "patch":
+            new = jsonpatch.apply_patch(deepcopy(old), content)
+        if old and new["metadata"]["resourceVersion"] != old["metadata"]["resourceVersion"]:
+            raise Refusal(409)
+        new["metadata"].setdefault("namespace", request.namespace)
+        if resource == EVENTS:
+            check_event(old, new)
+        elif resource in (PODGROUPS, WORKLOADS, COMPUTE_DOMAINS) and old:
+            check_change(version, old, new)
+        elif resource in (PODGROUPS, WORKLOADS, COMPUTE_DOMAINS):
+            if not self.topology_aware:
+                new["spec"].pop("schedulingConstraints", None)
+            new = admitted(version, resource, new, self.default_priority)
+        new = self.put(resource, new)
+        if "deletionTimestamp" in new["metadata"] and not new["metadata"].get("finalizers"):
+            self.protected.discard(name)
+            self.delete(resource, name, request.namespace)
+        return new
 
     def _fault(self, verb: str, resource: str) -> Fault | None:
         if resource != PODS:
             return None
         plans = self._plans[verb]
-        return plans.popleft() if plans else self._always[verb]
+        fault = plans.popleft() if plans else self._always[verb]
+        if fault in _STATUSES:
+            raise Refusal(_STATUSES[fault])
+        return fault
 
     async def _list(
-        self,
-        writer: asyncio.StreamWriter,
-        query: dict[str, str],
-        matches: "Matches",
-        fault: Fault | None,
-        resource: str,
+        self, writer: asyncio.StreamWriter, request: Request, fault: Fault | None
     ) -> bool:
         if fault is Fault.SILENCE:
             await asyncio.sleep(3600)
-        token = query.get("continue")
+        token = request.query.get("continue")
         if token and self.continue_expires:
             self.continue_expires -= 1
-            return await _refuse(writer, 410)
-        version, items = (
-            self._pages.pop(token) if token else (self.version, self._found(resource, matches))
-        )
-        limit = min(self.page_limit, int(query.get("limit", "10000")))
+            raise Refusal(410)
+        if token:
+            version, items = self._pages.pop(token)
+        else:
+            matches, objects = _matcher(request), self._objects[request.resource].values()
+            version, items = self.version, [each for each in objects if matches(each)]
+        limit = min(self.page_limit, int(request.query.get("limit", "10000")))
         meta: Object = {"resourceVersion": str(version)}
         if len(items) > limit:
             meta["continue"] = f"token-{next(self._tokens)}"
@@ -523,45 +438,29 @@ class FakeApi:
         self.most_at_once = max(self.most_at_once, self._lists)
         await asyncio.sleep(self.list_delay)
         self._lists -= 1
-        writer.write(
-            b"HTTP/1.1 200 OK\r\n%bContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
-            % (_date(), len(body))
-        )
+        writer.write(_head(200, b"Content-Length: %d" % len(body)))
         writer.write(body[: len(body) // 2] if fault is Fault.CUT else body)
         await writer.drain()
         return fault is not Fault.CUT
 
-    def _found(self, resource: str, matches: "Matches") -> list[Object]:
-        return [
-            obj for obj in self._objects[resource].values() if matches(Change(0, resource, "", obj))
-        ]
-
     async def _watch(
-        self,
-        writer: asyncio.StreamWriter,
-        query: dict[str, str],
-        matches: "Matches",
-        fault: Fault | None,
-        resource: str,
+        self, writer: asyncio.StreamWriter, request: Request, fault: Fault | None
     ) -> bool:
-        since = int(query["resourceVersion"])
+        since = int(request.query["resourceVersion"])
         if since < self._compacted:
-            return await _refuse(writer, 410)
-        writer.write(
-            b"HTTP/1.1 200 OK\r\n%bContent-Type: application/json\r\nTransfer-Encoding: "
-            b"chunked\r\n\r\n" % _date()
-        )
+            raise Refusal(410)
+        writer.write(_head(200, b"Transfer-Encoding: chunked"))
         if fault is Fault.SILENCE:
             await asyncio.sleep(3600)
         queue: asyncio.Queue[Change] = asyncio.Queue()
         for change in self._history:
             if change.version > since:
                 queue.put_nowait(change)
-        self._queues[queue] = resource
+        self._queues[queue] = request.resource
         try:
             with suppress(TimeoutError):
-                async with asyncio.timeout(float(query.get("timeoutSeconds", "3600"))):
-                    await self._tell(writer, queue, matches, fault)
+                async with asyncio.timeout(float(request.query.get("timeoutSeconds", "3600"))):
+                    await self._send_changes(writer, queue, request, fault)
         finally:
             del self._queues[queue]
         if fault is Fault.CUT:
@@ -570,25 +469,26 @@ class FakeApi:
         await writer.drain()
         return True
 
-    async def _tell(
+    async def _send_changes(
         self,
         writer: asyncio.StreamWriter,
         queue: asyncio.Queue[Change],
-        matches: "Matches",
+        request: Request,
         fault: Fault | None,
     ) -> None:
         """Send the lines of a watch; returns when a fault ends it."""
+        matches = _matcher(request)
         while fault not in _ENDINGS or not queue.empty():
             change = await queue.get()
-            if change.kind != "BOOKMARK" and not matches(change):
-                continue
-            line = msgspec.json.encode({"type": change.kind, "object": change.object}) + b"\n"
-            await self._send(writer, line)
-        ending = _ENDINGS.get(fault) if fault else None
-        if ending:
-            await self._send(writer, ending)
+            if change.resource == request.resource and (
+                change.kind == "BOOKMARK" or matches(change.object)
+            ):
+                line = {"type": change.kind, "object": change.object}
+                await self._send_line(writer, msgspec.json.encode(line) + b"\n")
+        if ending := _ENDINGS.get(fault):
+            await self._send_line(writer, ending)
 
-    async def _send(self, writer: asyncio.StreamWriter, line: bytes) -> None:
+    async def _send_line(self, writer: asyncio.StreamWriter, line: bytes) -> None:
         size = len(line) // self.pieces + 1
         for start in range(0, len(line), size):
             piece = line[start : start + size]
@@ -597,31 +497,34 @@ class FakeApi:
 
 
 _WRITTEN: Final = {
-    "/apis/scheduling.k8s.io/": (WORKLOADS, PODGROUPS),
-    "/apis/resource.nvidia.com/": (COMPUTE_DOMAINS,),
+    "scheduling.k8s.io": (WORKLOADS, PODGROUPS),
+    "resource.nvidia.com": (COMPUTE_DOMAINS,),
 }
 _VERBS: Final = {"POST": "create", "PATCH": "patch", "DELETE": "delete", "PUT": "update"}
 
 
-def _resource(path: str) -> tuple[str, str]:
-    """Return resource and name in a path, empty where it has none."""
+def _resource(path: str) -> tuple[str, str, str]:
+    """Return namespace, resource and name in a path, empty where it has none."""
     parts = path.strip("/").split("/")
     rest = parts[2:] if parts[0] == "api" else parts[3:]
+    namespace = ""
     if rest[:1] == ["namespaces"] and len(rest) > 2:
-        rest = rest[2:]
-    return (rest[0] if rest else ""), (rest[1] if len(rest) > 1 else "")
+        namespace, rest = rest[1], rest[2:]
+    resource, name = [*rest, "", ""][:2]
+    return namespace, resource, name
 
 
-def _date() -> bytes:
-    return b"Date: %b\r\n" % formatdate(usegmt=True).encode()
+def _head(status: int, *headers: bytes) -> bytes:
+    date = formatdate(usegmt=True).encode()
+    lines = (b"HTTP/1.1 %d -" % status, b"Date: " + date, b"Content-Type: application/json")
+    return b"\r\n".join((*lines, *headers, b"", b""))
 
 
-async def _succeed(writer: asyncio.StreamWriter, found: Object, status: int = 200) -> bool:
-    body = msgspec.json.encode(found)
-    writer.write(
-        b"HTTP/1.1 %d Yes\r\n%bContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%b"
-        % (status, _date(), len(body), body)
-    )
+async def _send(
+    writer: asyncio.StreamWriter, content: Object, status: int, *headers: bytes
+) -> bool:
+    body = msgspec.json.encode(content)
+    writer.write(_head(status, b"Content-Length: %d" % len(body), *headers) + body)
     await writer.drain()
     return True
 
@@ -630,8 +533,6 @@ _STATUSES: Final = {
     Fault.UNAUTHORIZED: 401, Fault.FORBIDDEN: 403, Fault.EXPIRED: 410, Fault.THROTTLED: 429,
     Fault.BROKEN: 500,
 }  # fmt: skip
-
-Matches = Callable[[Change], bool]
 
 _ENDINGS: Final = {
     Fault.EXPIRED_EVENT: (
@@ -650,23 +551,21 @@ _WANTED: Final = re.compile(r"([^,=\s]+)(?:=([^,]*)| in \(([^)]*)\))")
 """A requirement of a label selector: `key=value` or `key in (value,other)`."""
 
 
-def _matcher(resource: str, path: str, query: dict[str, str]) -> Matches:
-    """Return whether a change is of the resource, namespace and selectors that were asked for."""
-    namespace = path.partition("/namespaces/")[2].partition("/")[0]
+def _matcher(request: Request) -> Callable[[Object], bool]:
+    """Return whether an object is of the namespace and selectors of a request."""
     labels = {
         key: (value or several).split(",")
-        for key, value, several in _WANTED.findall(query.get("labelSelector", ""))
+        for key, value, several in _WANTED.findall(request.query.get("labelSelector", ""))
     }
-    field, _, value = query.get("fieldSelector", "").partition("=")
+    field, _, value = request.query.get("fieldSelector", "").partition("=")
     name, reason = (value if field == wanted else "" for wanted in ("metadata.name", "reason"))
 
-    def matches(change: Change) -> bool:
-        meta = change.object["metadata"]
+    def matches(found: Object) -> bool:
+        meta = found["metadata"]
         return (
-            change.resource == resource
-            and namespace in ("", meta.get("namespace", ""))
+            request.namespace in ("", meta.get("namespace", ""))
             and name in ("", meta["name"])
-            and reason in ("", change.object.get("reason"))
+            and reason in ("", found.get("reason"))
             and all((meta.get("labels") or {}).get(key) in values for key, values in labels.items())
         )
 
@@ -674,13 +573,6 @@ def _matcher(resource: str, path: str, query: dict[str, str]) -> Matches:
 
 
 async def _refuse(writer: asyncio.StreamWriter, status: int) -> bool:
-    body = msgspec.json.encode(
-        {"kind": "Status", "code": status, "message": f"refused with {status}"}
-    )
-    after = b"Retry-After: 1\r\n" if status == 429 else b""
-    writer.write(
-        b"HTTP/1.1 %d No\r\n%b%bContent-Length: %d\r\n\r\n%b"
-        % (status, _date(), after, len(body), body)
-    )
-    await writer.drain()
-    return True
+    content = {"kind": "Status", "code": status, "message": f"refused with {status}"}
+    after = [b"Retry-After: 1"] if status == 429 else []
+    return await _send(writer, content, status, *after)

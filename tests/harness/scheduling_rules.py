@@ -1,9 +1,7 @@
-"""Behaviour of kube-apiserver 1.37 for Workloads, PodGroups and ComputeDomains, as observed."""
+"""Behaviour of kube-apiserver 1.37 for pod groups, ComputeDomains and events, as observed."""
 
 import copy
 from typing import Any, Final
-
-import jsonpatch
 
 Object = dict[str, Any]
 
@@ -56,19 +54,35 @@ def admitted(version: str, resource: str, body: Object, default_priority: str) -
     return stored
 
 
-def patched(version: str, old: Object, operations: list[Object]) -> Object:
-    """Return an object after a patch. Raises Refusal for what is immutable."""
-    new: Object = jsonpatch.apply_patch(copy.deepcopy(old), operations)
-    if new["metadata"]["resourceVersion"] != old["metadata"]["resourceVersion"]:
-        raise Refusal(409)
+def check_change(version: str, old: Object, new: Object) -> None:
+    """Raise Refusal for a change of what is immutable."""
     if version == "v1beta1":
         for template in [new["spec"], *new["spec"].get("podGroupTemplates", [])]:
             _check(template["schedulingPolicy"]) if "schedulingPolicy" in template else None
         if _without_counts(new["spec"]) == _without_counts(old["spec"]):
-            return new
+            return
     if new["spec"] != old["spec"]:
         raise Refusal(422)
-    return new
+
+
+def check_event(old: Object, new: Object) -> None:
+    """Raise Refusal for an event that is invalid, or differs from the old one in more than the
+    series.
+
+    https://github.com/kubernetes/kubernetes/blob/master/pkg/apis/core/validation/events.go
+    """
+    needed = ("eventTime", "reportingController", "reportingInstance", "action", "reason")
+    series = new.get("series", {"count": 2, "lastObservedTime": "now"})
+    valid = (
+        all(new.get(each) for each in needed)
+        and len(new["note"]) <= 1024
+        and new["regarding"]["namespace"] == new["metadata"]["namespace"]
+        and series["count"] >= 2
+        and series["lastObservedTime"]
+        and (not old or {**new, "series": 0} == {**old, "series": 0})
+    )
+    if not valid:
+        raise Refusal(422)
 
 
 def check_preconditions(old: Object, options: Object) -> None:
