@@ -14,8 +14,9 @@ tools: $(READY)  #: Build helm, kustomize, prometheus and promtool from their Go
 coverage: $(READY) tools  #: Fail if the branch coverage of all tests is below its bound
 	$(BIN)/python -m pytest $(PARALLEL) --quiet --no-header --cov --cov-report=term:skip-covered
 
-fuzz: $(READY)  #: Run the property tests for SECONDS (default 300), and 1,000,000 steps of reservations, with new seeds
-	$(BIN)/python -m tests.lab.fuzz $(SECONDS)
+fuzz: $(READY)  #: Run the property tests in rounds for SECONDS (default 300), and 1,000,000 steps of reservations, with new seeds
+	end=$$(($$(date +%s) + $(SECONDS))); while [ $$(date +%s) -lt $$end ]; do \
+		$(BIN)/python -m pytest -q $(PARALLEL) -m hypothesis --hypothesis-profile=fuzz || exit 1; done
 	$(BIN)/python -m tests.webhook.reservation.stories
 
 hostile: $(READY)  #: Attack a server on loopback while other clients use it, and write docs/contributing/hardening.md

@@ -4,7 +4,6 @@ Hypothesis are consistent.
 
 import re
 import subprocess
-import sys
 import tomllib
 from pathlib import Path
 
@@ -14,6 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, rule, run_state_machine_as_test
 
 from tests import ROOT
+from tests.conftest import FOUND
 
 MAKEFILE, LAB_MAKEFILE = ((ROOT / name).read_text() for name in ("Makefile", "tests/lab/lab.mk"))
 PUBLIC = dict(re.findall(r"^([a-z0-9-]+):.*?  ## (.+)$", MAKEFILE, re.MULTILINE))
@@ -29,7 +29,7 @@ OF_THE_PROFILE = re.compile(
     r"\b(derandomize|deadline|database|print_blob)=|@seed\(|load_profile\(|uuid4\(|random\.Random\(\)"
 )
 """What makes a run differ from the one before, or depend on how busy the machine is."""
-MAY_DIFFER = ("tests/conftest.py", "tests/e2e/", "tests/lab/chaos.py", "tests/lab/fuzz.py")
+MAY_DIFFER = ("tests/conftest.py", "tests/e2e/", "tests/lab/chaos.py")
 
 
 def test_the_table_has_the_most_used_targets() -> None:
@@ -149,62 +149,7 @@ def test_a_state_machine_draws_the_same_each_time() -> None:
     assert drawn == first
 
 
-CONFTEST = """
-from tests.conftest import settings
-
-settings.register_profile("fuzz", settings.get_profile("fuzz"), database=None)
-"""
-PROPERTIES = """
-import pytest
-from hypothesis import given, strategies as st
-
-@given(st.integers())
-def test_small(number):
-    assert number < 1000
-
-runs = []
-
-@pytest.mark.hypothesis
-def test_third_run():
-    runs.append(1)
-    assert len(runs) < 3
-
-def test_plain():
-    raise RuntimeError("not a property")
-"""
-FINE = """
-from hypothesis import given, strategies as st
-
-@given(st.integers())
-def test_whole(number):
-    assert number == int(number)
-"""
-
-
-def fuzz(folder: Path, properties: str, seconds: float) -> subprocess.CompletedProcess[str]:
-    (folder / "conftest.py").write_text(CONFTEST)
-    (folder / "test_properties.py").write_text(properties)
-    command = [
-        sys.executable, "-m", "tests.lab.fuzz", str(seconds), str(folder), "-c", "pyproject.toml",
-        "-p", "no:cacheprovider",
-    ]  # fmt: skip
-    return subprocess.run(
-        command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=120
-    )
-
-
-def test_fuzzing_goes_round_until_every_property_has_failed_and_prints_the_blob_of_a_failure(
-    tmp_path: Path,
-) -> None:
-    ended = fuzz(tmp_path, PROPERTIES, seconds=600)
-    assert ended.returncode == pytest.ExitCode.TESTS_FAILED, ended.stdout + ended.stderr
-    assert "@reproduce_failure(" in ended.stdout
-    assert "2 property tests ran 1 to 3 times; 2 failed" in ended.stdout.splitlines()
-
-
-def test_fuzzing_ends_when_the_time_is_over(tmp_path: Path) -> None:
-    ended = fuzz(tmp_path, FINE, seconds=0.5)
-    assert ended.returncode == pytest.ExitCode.OK, ended.stdout + ended.stderr
-    assert re.search(
-        r"^1 property tests ran \d+ to \d+ times; 0 failed$", ended.stdout, re.MULTILINE
-    )
+def test_make_fuzz_draws_new_examples_and_prints_those_that_fail() -> None:
+    fuzz = settings.get_profile("fuzz")
+    assert (fuzz.derandomize, fuzz.print_blob, fuzz.database) == (False, True, FOUND)
+    assert "-m hypothesis --hypothesis-profile=fuzz" in LAB_MAKEFILE
