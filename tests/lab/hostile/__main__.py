@@ -60,10 +60,9 @@ No peak is above 256 MiB but that of `many-bodies`, which may reach 320: 63 MB o
 their bound, and the TLS connections that they come on hold twice as much in buffers, which the bound
 does not count. A container has 512 MiB.
 
-`python -m tests.lab.hostile.bodies --count 1000000 --seed 1` sends about a million fuzzed bodies to the
-endpoints of a service, within one process and with its caches: reviews of pods and Ray objects of
-which parts are changed, left out, doubled or moved, and reviews whose bytes are damaged. About half
-get a verdict and the rest a 400; one that gets a 500 ends the run and is printed.
+`make fuzz` sends fuzzed bodies to the endpoints of a service, within one process and with its caches:
+reviews of pods and Ray objects of which parts are changed, left out, doubled or moved, and reviews
+whose bytes are damaged. A body gets a verdict, whose patch applies, or a 400.
 
 Out of scope: floods of handshakes. A TLS handshake takes the server about as long as ten reviews,
 and a flood cannot be told from many API servers that start at once. Where anything but API servers

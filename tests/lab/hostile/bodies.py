@@ -1,21 +1,11 @@
-"""Fuzzed bodies: `python -m tests.lab.hostile.bodies --count 1000000 --seed 1`.
+"""Fuzzed bodies, for the endpoints of a standalone service in this process, including caches."""
 
-They are sent to the endpoints of a standalone service in this process, including caches. The
-program exits with 1 at the first answer with HTTP 500, or with a patch that does not apply, and
-prints that body; otherwise it prints the number of answers by status.
-"""
-
-import argparse
-import asyncio
 import base64
 import copy
 import json
 import random
 import string
-import sys
-from collections import Counter
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from functools import cache
 from typing import Any, Final, NamedTuple
 
@@ -39,9 +29,6 @@ from webhook.reservation.reservations import standalone
 
 MUTATE: Final = "/mutate"
 VALIDATE: Final = "/validate"
-
-ROUND: Final = 20_000
-"""Bodies that one service is asked; then another begins, with empty caches."""
 
 IPPR: Final = '{"groups":{"g":{"max-cpu":"4","max-memory":"8Gi","resize-timeout":60}}}'
 
@@ -276,43 +263,3 @@ def applied(body: Body, answer: bytes) -> Object | None:
         return None
     after: Object = jsonpatch.apply_patch(sent, json.loads(base64.b64decode(patch)))
     return after
-
-
-async def _run(count: int, seed: int) -> int:
-    make, documents = bodies(random.Random(seed)), state()  # noqa: S311 - no secrets
-    found: Counter[int] = Counter()
-    for number in range(count):
-        if number % ROUND == 0:
-            service = Service(documents)
-        body = make()
-        status, answer = await service.ask(body)
-        found[status] += 1
-        if status == 200:
-            assert isinstance(json.loads(answer)["response"]["allowed"], bool)
-            try:
-                applied(body, answer)
-            except (jsonpatch.JsonPatchException, jsonpatch.JsonPointerException) as error:
-                print(f"body {number} of seed {seed} got a patch that does not apply: {error}")
-                print(f"{body.path} {body.data!r}")
-                return 1
-        elif status != 400:
-            print(f"body {number} of seed {seed} got {status}: {body.path} {body.data!r}")
-            print(f"{service.observer.error!r}")
-            return 1
-    print(f"{count} bodies of seed {seed}: {dict(sorted(found.items()))}")
-    return 0
-
-
-def main() -> int:
-    """Ask, until a body gets something else than a verdict or a 400."""
-    parser = argparse.ArgumentParser(prog="python -m tests.lab.hostile.bodies", description=__doc__)
-    parser.add_argument("--count", type=int, default=1_000_000)
-    parser.add_argument("--seed", type=int, default=1)
-    arguments = parser.parse_args()
-    with suppress(KeyboardInterrupt):
-        return asyncio.run(_run(arguments.count, arguments.seed))
-    return 1
-
-
-if __name__ == "__main__":
-    sys.exit(main())
