@@ -6,7 +6,8 @@ The decision to scale is not made here: each input line gives the decision of an
 
 import json
 import sys
-from typing import Any, Protocol
+from collections.abc import Callable
+from typing import Any
 
 from ray.autoscaler._private.kuberay.node_provider import KubeRayNodeProvider
 from ray.autoscaler._private.util import NodeID
@@ -26,19 +27,6 @@ CONFIG = {
 }
 
 
-class Provider(Protocol):
-    """What both versions can do."""
-
-    def workers(self) -> list[str]:
-        """The names of the worker pods that are not being deleted."""
-
-    def launch(self, group: str, count: int) -> list[str]:
-        """Asks for so many more; gives what went wrong."""
-
-    def terminate(self, pods: list[str]) -> list[str]:
-        """Asks that these go; gives what went wrong."""
-
-
 class First:
     """The provider of the first autoscaler, which posts what it collected at an update's end."""
 
@@ -52,23 +40,19 @@ class First:
         return found
 
     def launch(self, group: str, count: int) -> list[str]:
-        if not self._begin():
-            return ["the provider waits for pods that it deleted"]
-        self._provider.create_node({}, {TAG_RAY_USER_NODE_TYPE: group}, count)
-        self._provider.post_process()
-        return []
+        tags = {TAG_RAY_USER_NODE_TYPE: group}
+        return self._update(lambda: self._provider.create_node({}, tags, count))
 
     def terminate(self, pods: list[str]) -> list[str]:
-        if not self._begin():
+        return self._update(lambda: [self._provider.terminate_node(pod) for pod in pods])
+
+    def _update(self, change: Callable[[], object]) -> list[str]:
+        self._provider.non_terminated_nodes({})
+        if not self._provider.safe_to_scale():
             return ["the provider waits for pods that it deleted"]
-        for pod in pods:
-            self._provider.terminate_node(pod)
+        change()
         self._provider.post_process()
         return []
-
-    def _begin(self) -> bool:
-        self._provider.non_terminated_nodes({})
-        return bool(self._provider.safe_to_scale())
 
 
 class Second:
@@ -98,20 +82,20 @@ class Second:
         return [str(error.details) for error in self._provider.poll_errors()]
 
 
-def answer(provider: Provider, asked: Json) -> Json:
-    """What a step gives; an exception is what went wrong, as Ray logs it and tries again."""
+def answer(provider: First | Second, asked: Json) -> list[str]:
+    """Return what went wrong, as Ray logs it and tries again, or the names of the workers."""
     try:
         if asked["do"] == "launch":
-            return {"errors": provider.launch(asked["group"], asked["count"])}
+            return provider.launch(asked["group"], asked["count"])
         if asked["do"] == "terminate":
-            return {"errors": provider.terminate(asked["pods"])}
-        return {"workers": provider.workers()}
+            return provider.terminate(asked["pods"])
+        return provider.workers()
     except Exception as error:  # noqa: BLE001 - whatever it is, the autoscaler continues
-        return {"errors": [f"{type(error).__name__}: {error}"]}
+        return [f"{type(error).__name__}: {error}"]
 
 
 _, version, cluster, namespace = sys.argv
-provider: Provider = (First if version == "v1" else Second)(cluster, namespace)
+provider = (First if version == "v1" else Second)(cluster, namespace)
 for line in sys.stdin:
     json.dump(answer(provider, json.loads(line)), sys.stdout)
     sys.stdout.write("\n")

@@ -1,42 +1,11 @@
 """The programs that answer with KubeRay's and Kubernetes' own code: a line in, a line out."""
 
-import json
-import subprocess
-from collections.abc import Sequence
-from pathlib import Path
-from typing import Any, Self, TypeVar
+from typing import Any
 
-import msgspec
 from msgspec import Struct
 
 from tests.lab.parity.build import Built
-
-T = TypeVar("T")
-
-
-class Program:
-    """Runs on entry and ends on exit."""
-
-    def __init__(self, command: Sequence[object]) -> None:
-        self._command = [str(word) for word in command]
-
-    def __enter__(self) -> Self:
-        self._process = subprocess.Popen(
-            self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE
-        )
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self._process.communicate(timeout=60)
-
-    def answer(self, value: Any, kind: type[T]) -> T:  # noqa: ANN401 - JSON
-        assert self._process.stdin
-        assert self._process.stdout
-        self._process.stdin.write(json.dumps(value).encode() + b"\n")
-        self._process.stdin.flush()
-        line = self._process.stdout.readline()
-        assert line, "the program has ended"
-        return msgspec.json.decode(line, type=kind)
+from tests.lab.program import Program
 
 
 class Child(Struct):
@@ -72,7 +41,7 @@ class Oracle(Program):
     """KubeRay's code of one version."""
 
     def __init__(self, built: Built) -> None:
-        super().__init__([built.program, built.crds])
+        super().__init__(built.program, built.crds)
 
     def ask(self, value: Any, *, make: bool = False) -> Verdict:  # noqa: ANN401 - JSON
         """Return the verdict on one object; with `make`, also what KubeRay makes of it."""
@@ -81,9 +50,6 @@ class Oracle(Program):
 
 class ApiServer(Program):
     """Kubernetes' checks of Pods and Jobs, of one version."""
-
-    def __init__(self, program: Path) -> None:
-        super().__init__([program])
 
     def ask(self, value: Any) -> list[str]:  # noqa: ANN401 - JSON
         """Return why the API server would not create an object; nothing when it would."""

@@ -8,27 +8,22 @@ versa.
 
 import argparse
 import copy
-import json
-import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 from random import Random
-from typing import Any
 
 from tests import ROOT
 from tests.lab.parity.disagreements import Disagreement
 from tests.lab.parity.mutants import EXAMPLES, mutants, seeds
+from tests.lab.program import Json, Program
 from webhook.api import names
-from webhook.api.release import parse_release
 from webhook.validation.cluster import UNBOUNDED
 from webhook.validation.finding import DENY, Finding
 from webhook.validation.ruleset import check_file
 from webhook.validation.schema import prune_object
-
-Json = dict[str, Any]
 
 QUESTIONS = Path(__file__).parent / "inside_ray.py"
 IMAGE = "example.com/ray:own"
@@ -133,30 +128,21 @@ def denials(value: Json) -> list[Finding]:
 
 
 def compare(environment: str, count: int, seed: int) -> bool:
-    command = [str(ROOT / ".cache" / environment / "bin" / "python"), str(QUESTIONS)]
     asked, raised = Counter[str](), Counter[str]()
     odd: Counter[tuple[str, str, str]] = Counter()
-    with subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    ) as process:
-        assert process.stdin
-        assert process.stdout
-        installed = json.loads(process.stdout.readline())
-        release = parse_release(installed["ray"]) or ()
+    with Program(ROOT / ".cache" / environment / "bin" / "python", QUESTIONS) as program:
+        installed = program.read(Json)
         for value in islice(clusters(seed, installed), count):
             found = denials(value)
             if any(each.rule not in AUTOSCALER | RESIZE for each in found):
                 continue
-            process.stdin.write(json.dumps(value) + "\n")
-            process.stdin.flush()
-            for reader, said in json.loads(process.stdout.readline()).items():
+            for reader, said in program.answer(value, Json).items():
                 asked[reader] += 1
                 raised[reader] += bool(said)
                 odd.update(_differences(PARSERS[reader], found, said))
-        process.stdin.close()
     for reader, number in asked.items():
-        shown = ".".join(map(str, release))
-        print(f"Ray {shown}, {reader}: {number} RayClusters, {raised[reader]} that it cannot read")
+        unreadable = f"{raised[reader]} that it cannot read"
+        print(f"Ray {installed['ray']}, {reader}: {number} RayClusters, {unreadable}")
     for reader in PARSERS.keys() - asked.keys():
         print(f"Ray {installed['ray']}, {reader}: not run: this Ray has none")
     print(f"  not in the table: {sum(odd.values())}")
