@@ -1,26 +1,18 @@
 """Disruption budgets: disrupted replicas are the desired ones that are not whole."""
 
-import gc
-import tracemalloc
-import uuid
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-import msgspec
 import pytest
 from msgspec.structs import replace
 
-from tests.builders import NAMESPACE, a_cluster, a_pod, cluster_config, uid_of
+from tests.builders import NAMESPACE, a_cluster, cluster_config, uid_of
 from webhook.api import names
-from webhook.cache.serve_stores import PodStore
 from webhook.groups.disruption import Eviction
 from webhook.groups.identity import GroupKey, HostIdentity
 from webhook.groups.identity_index import Member, Membership, Occupancy
-from webhook.groups.identity_labels import WorkerPod
 
 KEY = GroupKey(NAMESPACE, uid_of("c"), "tpu")
-PODS = 4000
-POD_BYTES = 420
 
 
 @dataclass
@@ -160,26 +152,3 @@ def test_a_change_of_the_number_of_hosts_is_counted(hosts: int) -> None:
     population = Population(2)
     occupancy = population.members.group(KEY)
     assert [occupancy.whole(number) for number in (4, hosts, 5, 4)] == [2, 2, 0, 2]
-
-
-def test_a_pod_takes_few_bytes() -> None:
-    bodies = []
-    for number in range(PODS):
-        pod = a_pod().of("c").worker("tpu").identity(number // 4, number % 4, f"tpu-{number // 4}")
-        document = pod.build()
-        document["metadata"] |= {
-            "uid": str(uuid.UUID(int=number)),
-            "name": f"cluster-of-a-team-tpu-worker-{number:05}",
-        }
-        document["status"] = {"conditions": [{"type": "Ready", "status": "True"}]}
-        bodies.append(msgspec.json.encode(document))
-    store = PodStore(Membership())
-    gc.collect()
-    tracemalloc.start()
-    try:
-        for body in bodies:
-            store.put(msgspec.json.decode(body, type=WorkerPod))
-        gc.collect()
-        assert tracemalloc.get_traced_memory()[0] / PODS < POD_BYTES
-    finally:
-        tracemalloc.stop()
