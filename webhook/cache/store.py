@@ -203,7 +203,8 @@ class Store(Generic[T, S, V]):
         self, scope: S, values: Iterable[T], version: int, begun: float = -inf
     ) -> Iterator[None]:
         """Handle a live read of all objects of `scope` at `version`, which began at the server's
-        time `begun`. Yield after each object: other changes may be handled before the next one.
+        time `begun`. Yield after each object, and each removal: other changes may be handled before
+        the next one.
         """
         yield from self._compare(scope, values, version)
         self.note_read(scope, begun)
@@ -219,13 +220,14 @@ class Store(Generic[T, S, V]):
                 listed_uids.add(uid)
                 self._compare_object(scope, value, old, new)
             yield
+        # The watch may still deliver older events about objects that this read did not contain.
+        if version > max(self.reached, self._horizons.get(scope, 0)):
+            self._horizons.set(scope, version)
         for uid in [uid for uid in self._uids_in(scope) if uid not in listed_uids]:
             # A slow read must not remove an object that the watch delivered after it.
             if self._ahead.get(uid, self._find_reached_version(uid)) <= version:
                 self.remove(uid)
-        # The watch may still deliver older events about objects that this read did not contain.
-        if version > max(self.reached, self._horizons.get(scope, 0)):
-            self._horizons.set(scope, version)
+            yield
 
     def _compare_object(self, scope: S, value: T, old: V | None, new: V | None) -> None:
         uid, at = value.metadata.uid or "", number(value.metadata.resource_version)

@@ -86,6 +86,17 @@ def test_of_two_live_reads_the_later_counts_whichever_comes_first() -> None:
     assert kept == {}
 
 
+def test_reviews_are_answered_between_the_removals_of_a_live_read() -> None:
+    kept = Kept()
+    store = listed(kept, a_pod("a", 5, "group"), a_pod("b", 6, "group"))
+    read = store.read("group", [], 20)
+    next(read)
+    store.put(a_pod("c", 12, "group"))  # older than the read, which did not show it
+    assert len(kept) == 1
+    drain(read)
+    assert kept == {}
+
+
 def test_an_object_without_its_value_is_gone_and_no_older_read_brings_it_back() -> None:
     kept = Kept()
     store = listed(kept, a_pod("a", 5, "group"))
