@@ -125,18 +125,18 @@ def lists(api: FakeApi) -> int:
     )
 
 
-def resyncs(api: FakeApi) -> int:
-    """Return how many lists of all our PodGroups there were."""
+def resyncs(api: FakeApi, resource: str = PODGROUPS) -> int:
+    """Return how many lists of all our objects there were."""
     return sum(
-        request.resource == PODGROUPS and request.query.get("labelSelector", "") == ALL
+        request.resource == resource and request.query.get("labelSelector", "") == ALL
         for request in api.requests
     )
 
 
-async def more_resyncs(api: FakeApi) -> None:
+async def more_resyncs(api: FakeApi, resource: str = PODGROUPS) -> None:
     """Wait until everything was looked at again, from now on."""
-    until = resyncs(api) + 3
-    await eventually(lambda: resyncs(api) >= until)
+    until = resyncs(api, resource) + 3
+    await eventually(lambda: resyncs(api, resource) >= until)
 
 
 async def nothing_but_resyncs(api: FakeApi) -> None:

@@ -45,23 +45,18 @@ class PassingTime:
 class LeaseInMemory:
     """The Lease that processes share."""
 
-    name: str = "ray-webhook/controller"
     holding: Holding = field(default_factory=Holding)
     version: int = 0
     writes: int = 0
     reads: int = 0
 
-    def seen_by(self, *, reachable: bool = True) -> "View":
-        """Return it as one process sees it."""
-        return View(self, reachable=reachable)
-
 
 class View(Lease):
     """A Lease through the connection of one process, which may break."""
 
-    def __init__(self, lease: LeaseInMemory, *, reachable: bool) -> None:
-        self.name = lease.name
-        self.reachable = reachable
+    def __init__(self, lease: LeaseInMemory) -> None:
+        self.name = "ray-webhook/controller"
+        self.reachable = True
         self._lease = lease
 
     async def read(self, seconds: float) -> tuple[Holding, str]:
@@ -114,7 +109,7 @@ class Candidate:
     def __init__(self, time: PassingTime, lease: LeaseInMemory, identity: str) -> None:
         self.identity = identity
         self.work = Work()
-        self.view = lease.seen_by()
+        self.view = View(lease)
         self.leader = Leader(self.view, identity, [self.work.run], time_source=time.time_source)
         self._task: asyncio.Task[None] | None = None
 

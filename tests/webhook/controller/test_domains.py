@@ -5,7 +5,7 @@ from typing import Any
 from tests.harness.fake_api import PODS, RAYCLUSTERS, FakeApi, Object
 from tests.harness.following import eventually
 from tests.harness.objects import a_pod
-from tests.harness.publishing import edit, opted_out, publishing, writes
+from tests.harness.publishing import edit, more_resyncs, opted_out, publishing, writes
 from tests.harness.scheduling_rules import COMPUTE_DOMAINS as PLURAL
 from webhook.api import names
 from webhook.controller.podgroups.domains import COMPUTE_DOMAINS
@@ -77,7 +77,7 @@ async def test_a_domain_outlives_a_pod_that_drains(api: FakeApi) -> None:
         leave = {"deletionTimestamp": "2026-11-21T10:00:00Z"}
         edit(api, PODS, "host-0", lambda found: found["metadata"].update(leave))
         await eventually(lambda: not len(p.index.members))
-        await resyncs(api)
+        await more_resyncs(api, PLURAL)
         assert domains(api) == [REPLICA]
         api.delete(PODS, "host-0")
         await eventually(lambda: domains(api) == [])
@@ -89,34 +89,7 @@ async def test_opting_out_leaves_domains_to_the_pods_that_use_them(api: FakeApi)
     async with publishing(api, subject=COMPUTE_DOMAINS):
         await eventually(lambda: domains(api) == [GROUP])
         opted_out(api)
-        await resyncs(api)
+        await more_resyncs(api, PLURAL)
         assert domains(api) == [GROUP]
         api.put(PODS, a_host(GROUP, phase="Succeeded"))
         await eventually(lambda: domains(api) == [])
-
-
-async def test_a_domain_that_somebody_deletes_comes_back(api: FakeApi) -> None:
-    api.put(RAYCLUSTERS, asking("worker-group"))
-    async with publishing(api, subject=COMPUTE_DOMAINS):
-        await eventually(lambda: domains(api) == [GROUP])
-        api.delete(PLURAL, GROUP)
-        await eventually(lambda: domains(api) == [GROUP])
-
-
-async def test_a_domain_of_another_owner_is_left_alone(api: FakeApi) -> None:
-    api.put(PLURAL, {"metadata": {"name": GROUP, "namespace": "default"}, "spec": {"numNodes": 3}})
-    api.put(RAYCLUSTERS, asking("worker-group"))
-    async with publishing(api, subject=COMPUTE_DOMAINS) as p:
-        await eventually(lambda: p.publisher.taken_names == 1)
-    assert api.objects(PLURAL)[GROUP]["spec"] == {"numNodes": 3}
-
-
-async def resyncs(api: FakeApi) -> None:
-    def count() -> int:
-        return sum(
-            request.resource == PLURAL and names.LABEL_CLUSTER not in str(request.query)
-            for request in api.requests
-        )
-
-    until = count() + 3
-    await eventually(lambda: count() >= until)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.webhook.controller.electing import Candidate, candidates
+from tests.webhook.controller.electing import Candidate, PassingTime, candidates
 from webhook.controller.leader import LEASE_SECONDS, POLL_SECONDS, RETRY_SECONDS
 
 
@@ -14,15 +14,18 @@ def working(found: list[Candidate]) -> list[str]:
     return [each.identity for each in found if each.work.working]
 
 
-def knows(candidate: Candidate) -> bool:
-    """Return whether a process has heard who leads."""
-    return candidate.leader.answered
+async def begin(time: PassingTime, processes: list[Candidate], seconds: float) -> None:
+    """Start processes one after the other, and let time pass."""
+    for process in processes:
+        process.start()
+        await time.pass_by(0)
+    await time.pass_by(seconds)
 
 
 async def test_of_many_that_start_at_once_one_works_and_goes_on_working() -> None:
     async with candidates(5) as (time, lease, found):
-        for each in found:
-            each.start()
+        for process in found:
+            process.start()
         await time.pass_by(0)
         (first,) = working(found)
         for _ in range(120):
@@ -37,12 +40,8 @@ async def test_of_many_that_start_at_once_one_works_and_goes_on_working() -> Non
 
 async def test_who_is_asked_to_end_stops_working_first_and_another_begins_within_a_second() -> None:
     async with candidates(2) as (time, lease, found):
-        one, other = found
-        one.start()
-        await time.pass_by(0)
-        other.start()
-        await time.pass_by(7)
-        await one.stop()
+        await begin(time, found, 7)
+        await found[0].stop()
         assert working(found) == []
         assert lease.holding.holder_identity == ""
         await time.pass_by(1)
@@ -52,12 +51,8 @@ async def test_who_is_asked_to_end_stops_working_first_and_another_begins_within
 
 async def test_after_a_crash_another_begins_when_the_lease_is_over_and_not_before() -> None:
     async with candidates(2) as (time, lease, found):
-        one, other = found
-        one.start()
-        await time.pass_by(0)
-        other.start()
-        await time.pass_by(60)
-        await one.crash()
+        await begin(time, found, 60)
+        await found[0].crash()
         await time.pass_by(LEASE_SECONDS - RETRY_SECONDS - POLL_SECONDS)
         assert working(found) == []
         await time.pass_by(RETRY_SECONDS + 4 * POLL_SECONDS)
@@ -68,10 +63,7 @@ async def test_after_a_crash_another_begins_when_the_lease_is_over_and_not_befor
 async def test_two_never_work_at_once_while_the_leader_has_lost_the_api_server() -> None:
     async with candidates(2) as (time, lease, found):
         one, other = found
-        one.start()
-        await time.pass_by(0)
-        other.start()
-        await time.pass_by(30)
+        await begin(time, found, 30)
         one.view.reachable = False
         seen = []
         for _ in range(300):
@@ -93,8 +85,7 @@ async def test_two_never_work_at_once_while_the_leader_has_lost_the_api_server()
 async def test_a_leader_that_is_alone_works_again_after_an_outage() -> None:
     async with candidates(1) as (time, _, found):
         (one,) = found
-        one.start()
-        await time.pass_by(5)
+        await begin(time, found, 5)
         one.view.reachable = False
         await time.pass_by(8)
         assert working(found) == ["a"], "a short outage stops nothing"
@@ -107,9 +98,7 @@ async def test_a_leader_that_is_alone_works_again_after_an_outage() -> None:
 
 async def test_a_process_that_takes_the_lease_by_force_is_noticed_at_the_next_renewal() -> None:
     async with candidates(1) as (time, lease, found):
-        (one,) = found
-        one.start()
-        await time.pass_by(5)
+        await begin(time, found, 5)
         taken = lease.holding
         lease.holding, lease.version = (
             type(taken)("thief", 15, taken.acquire_time, "now", 7),
@@ -140,10 +129,10 @@ async def test_no_leader_is_named_before_an_answer(caplog: pytest.LogCaptureFixt
         one.view.reachable = False
         one.start()
         await time.pass_by(30)
-        assert not knows(one)
+        before = one.leader.answered
         one.view.reachable = True
         await time.pass_by(1)
-        assert knows(one)
+        assert (before, one.leader.answered) == (False, True)
         assert working(found) == ["a"]
     warnings = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
     assert len(warnings) == 1, warnings

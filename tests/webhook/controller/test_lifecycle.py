@@ -304,19 +304,6 @@ def next_actions(desired: Desired, model: Model, *live: str) -> list[tuple[str, 
     return names_of(decide(desired, model.actual, resizable=model.resizable, live=frozenset(live)))
 
 
-def test_the_workload_is_made_before_the_pod_groups_that_refer_to_it(model: Model) -> None:
-    assert next_actions(ONE, model) == [("Create", WORKLOAD), ("Create", "c-a")]
-    model.settle(ONE)
-    assert (model.groups["c-a"].workload, model.groups["c-a"].template) == (WORKLOAD, "a")
-
-
-def test_another_priority_waits_for_the_last_pod_too(model: Model) -> None:
-    urgent = replace(ONE, workload=None, pod_groups=(replace(GROUP, priority_class="high"),))
-    model.settle(replace(ONE, workload=None))
-    assert next_actions(urgent, model, "c-a") == []
-    assert next_actions(urgent, model) == [("Delete", "c-a")]
-
-
 def test_opting_out_removes_both_at_once_even_while_pods_keep_the_pod_group(model: Model) -> None:
     model.settle(ONE)
     model.protected = frozenset({"c-a"})

@@ -1,7 +1,5 @@
 """The store of Workloads and PodGroups after lists."""
 
-import asyncio
-
 import msgspec
 import pytest
 
@@ -19,55 +17,47 @@ from webhook.groups.identity import HostIdentity
 from webhook.kubeclient import wire
 
 
-def test_objects_are_found_once_by_any_query_and_on_all_their_pages() -> None:
-    async def story() -> None:
-        async with FakeApi(served={"v1beta1"}).serving() as api:
-            for name in ("ray", "other"):
-                api.put(RAYCLUSTERS, a_cluster(WORKER_GROUP, name))
-            async with publishing(api):
-                await eventually(lambda: len(counts(api)) == 4)
-            edited = api.objects(PODGROUPS)["other-head"]
-            api.put(PODGROUPS, {**edited, "metadata": {**edited["metadata"], "labels": {}}})
-            api.page_limit = 1
-            async with client_of(plain(api)) as connection:
-                store = PodGroupStore(connection, "v1beta1")
-                cluster_config = read_cluster_config(
-                    msgspec.convert(a_cluster(WORKER_GROUP), RayCluster)
-                )
-                by_name = [
-                    (PODGROUPS, "ray-head"), (WORKLOADS, "ray.gang"), (WORKLOADS, "other.gang"),
-                    (PODGROUPS, "gone")]  # fmt: skip
-                found = await store.of(cluster_config, by_name)
-                assert sorted(seen.identity.name for seen in found.all) == [
-                    "other.gang", "ray-head", "ray-worker-tpu", "ray.gang"]  # fmt: skip
-                everything = await store.all("")
-                assert {place: len(actual.all) for place, actual in everything.items()} == {
-                    ("default", "ray"): 3,
-                    ("default", "other"): 2,
-                }
-                assert not await store.has_head(cluster_config)
-
-    asyncio.run(story())
+async def test_objects_are_found_once_by_any_query_and_on_all_their_pages(api: FakeApi) -> None:
+    for name in ("ray", "other"):
+        api.put(RAYCLUSTERS, a_cluster(WORKER_GROUP, name))
+    async with publishing(api):
+        await eventually(lambda: len(counts(api)) == 4)
+    edited = api.objects(PODGROUPS)["other-head"]
+    api.put(PODGROUPS, {**edited, "metadata": {**edited["metadata"], "labels": {}}})
+    api.page_limit = 1
+    async with client_of(plain(api)) as connection:
+        store = PodGroupStore(connection, "v1beta1")
+        cluster_config = read_cluster_config(msgspec.convert(a_cluster(WORKER_GROUP), RayCluster))
+        by_name = [
+            (PODGROUPS, "ray-head"), (WORKLOADS, "ray.gang"), (WORKLOADS, "other.gang"),
+            (PODGROUPS, "gone")]  # fmt: skip
+        found = await store.of(cluster_config, by_name)
+        assert sorted(seen.identity.name for seen in found.all) == [
+            "other.gang", "ray-head", "ray-worker-tpu", "ray.gang"]  # fmt: skip
+        everything = await store.all("")
+        assert {place: len(actual.all) for place, actual in everything.items()} == {
+            ("default", "ray"): 3,
+            ("default", "other"): 2,
+        }
+        assert not await store.has_head(cluster_config)
 
 
 @pytest.mark.parametrize("aware", [False, True])
-def test_a_dropped_constraint_is_warned_once(caplog: pytest.LogCaptureFixture, aware: bool) -> None:
-    async def story() -> None:
-        async with FakeApi(served={"v1beta1"}, topology_aware=aware).serving() as api:
-            for name in ("ray", "other"):
-                cluster = a_cluster(REPLICA, name)
-                cluster["metadata"]["annotations"][names.ANNOTATION_TOPOLOGY_KEY] = "rack"
-                api.put(RAYCLUSTERS, cluster)
-                identity = HostIdentity(0, 0, "tpu-bcdfg")
-                api.put(PODS, a_pod(f"{name}-0", identity, cluster=name))
-            async with publishing(api):
-                await eventually(lambda: len(counts(api)) == 2 and (aware or warnings(caplog)))
-            for each in api.objects(PODGROUPS).values():
-                assert each["spec"]["disruptionMode"] == {"all": {}}
-                kept = {"topology": [{"key": "rack"}]} if aware else None
-                assert each["spec"].get("schedulingConstraints") == kept
-
-    asyncio.run(story())
+async def test_a_dropped_constraint_is_warned_once(
+    api: FakeApi, caplog: pytest.LogCaptureFixture, aware: bool
+) -> None:
+    api.topology_aware = aware
+    for name in ("ray", "other"):
+        cluster = a_cluster(REPLICA, name)
+        cluster["metadata"]["annotations"][names.ANNOTATION_TOPOLOGY_KEY] = "rack"
+        api.put(RAYCLUSTERS, cluster)
+        api.put(PODS, a_pod(f"{name}-0", HostIdentity(0, 0, "tpu-bcdfg"), cluster=name))
+    async with publishing(api):
+        await eventually(lambda: len(counts(api)) == 2 and (aware or warnings(caplog)))
+    for pod_group in api.objects(PODGROUPS).values():
+        assert pod_group["spec"]["disruptionMode"] == {"all": {}}
+        constraints = {"topology": [{"key": "rack"}]} if aware else None
+        assert pod_group["spec"].get("schedulingConstraints") == constraints
     assert len(warnings(caplog)) == (0 if aware else 1)
 
 
@@ -75,31 +65,19 @@ def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
     return [each for each in caplog.messages if "dropped its topology constraint" in each]
 
 
-def test_managed_objects_of_any_number_and_size_do_not_end_the_list(
-    monkeypatch: pytest.MonkeyPatch,
+async def test_managed_objects_of_any_number_and_size_do_not_end_the_list(
+    api: FakeApi, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(wire, "LIST_BYTES_MAX", 100_000)
-
-    async def story() -> None:
-        async with FakeApi(served={"v1beta1"}).serving() as api:
-            for number in range(20):
-                meta: Object = {
-                    "name": f"large-{number}",
-                    "namespace": "other",
-                    "uid": f"u{number}",
-                }
-                meta["labels"] = {names.LABEL_MANAGED_BY: names.MANAGER, names.LABEL_CLUSTER: "x"}
-                meta["annotations"] = {"a": "a" * 10_000}
-                api.put(PODGROUPS, {"metadata": meta, "spec": {}})
-            wrong = {
-                "metadata": {**meta, "name": "wrong", "uid": "w"},
-                "spec": {"priorityClassName": 1},
-            }
-            api.put(PODGROUPS, wrong)
-            async with client_of(plain(api)) as connection:
-                everything = await PodGroupStore(connection, "v1beta1").all("")
-            assert {place: len(actual.all) for place, actual in everything.items()} == {
-                ("other", "x"): 20
-            }
-
-    asyncio.run(story())
+    meta: Object = {
+        "namespace": "other",
+        "labels": {names.LABEL_MANAGED_BY: names.MANAGER, names.LABEL_CLUSTER: "x"},
+        "annotations": {"a": "a" * 10_000},
+    }
+    for number in range(20):
+        api.put(PODGROUPS, {"metadata": {**meta, "name": f"large-{number}"}, "spec": {}})
+    wrong = {"metadata": {**meta, "name": "wrong"}, "spec": {"priorityClassName": 1}}
+    api.put(PODGROUPS, wrong)
+    async with client_of(plain(api)) as connection:
+        everything = await PodGroupStore(connection, "v1beta1").all("")
+    assert {place: len(actual.all) for place, actual in everything.items()} == {("other", "x"): 20}

@@ -62,11 +62,11 @@ def known_to_ask(p: Publishing) -> bool:
     return cluster_config is not None and cluster_config.gang.active
 
 
-async def test_a_workload_and_pod_groups_have_owner_and_labels(api: FakeApi, version: str) -> None:
+async def test_a_workload_and_pod_groups_are_created_once(api: FakeApi, version: str) -> None:
     api.put(RAYCLUSTERS, a_cluster(WORKER_GROUP))
     async with publishing(api, version) as p:
         await eventually(lambda: counts(api) == BY_GROUP)
-        await eventually(lambda: resyncs(api) > 2)
+        await nothing_but_resyncs(api)
         assert p.publisher.done[PODGROUPS, "created"] == 2
     assert templates(api) == {"head": 0, "worker-tpu": 8}
     assert writes(api) == [("create", WORKLOADS), ("create", PODGROUPS), ("create", PODGROUPS)]
@@ -82,20 +82,13 @@ async def test_a_workload_and_pod_groups_have_owner_and_labels(api: FakeApi, ver
                 "controller": True}  # fmt: skip
             assert meta["ownerReferences"] == [owner]
     assert api.objects(WORKLOADS)["ray.gang"]["spec"]["controllerRef"]["name"] == "ray"
-
-
-@pytest.mark.parametrize(("version", "place", "reference"), [
-    ("v1beta1", "workloadRef", {"workloadName": "ray.gang", "templateName": "worker-tpu"}),
-    ("v1alpha2", "podGroupTemplateRef",
-     {"workload": {"workloadName": "ray.gang", "podGroupTemplateName": "worker-tpu"}}),
-])  # fmt: skip
-async def test_pod_groups_name_their_template_as_the_api_version_does(
-    api: FakeApi, version: str, place: str, reference: Object
-) -> None:
-    api.put(RAYCLUSTERS, a_cluster(WORKER_GROUP))
-    async with publishing(api, version):
-        await eventually(lambda: counts(api) == BY_GROUP)
-    assert api.objects(PODGROUPS)["ray-worker-tpu"]["spec"][place] == reference
+    spec = api.objects(PODGROUPS)["ray-worker-tpu"]["spec"]
+    if version == "v1alpha2":
+        template = {"workloadName": "ray.gang", "podGroupTemplateName": "worker-tpu"}
+        assert spec["podGroupTemplateRef"] == {"workload": template}
+    else:
+        template = {"workloadName": "ray.gang", "templateName": "worker-tpu"}
+        assert spec["workloadRef"] == template
 
 
 async def test_a_replica_has_its_pod_group_while_it_has_pods(api: FakeApi, version: str) -> None:
@@ -433,13 +426,6 @@ async def test_only_the_namespaces_that_are_watched_are_listed(api: FakeApi) -> 
         await eventually(
             lambda: counts(api) == {"ray-default-head": 0, "ray-default-worker-tpu": 8}
         )
-
-
-async def test_a_settled_cluster_costs_only_the_sweeps(api: FakeApi, version: str) -> None:
-    api.put(RAYCLUSTERS, a_cluster(WORKER_GROUP))
-    async with publishing(api, version):
-        await eventually(lambda: counts(api) == BY_GROUP)
-        await nothing_but_resyncs(api)
 
 
 async def test_between_resyncs_clusters_that_do_not_change_are_not_read_again(api: FakeApi) -> None:

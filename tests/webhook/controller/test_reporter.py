@@ -1,8 +1,7 @@
 """The reporter: problems of a cluster become events and metrics."""
 
-import asyncio
-from collections.abc import AsyncIterator, Callable, Coroutine
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator
+from types import SimpleNamespace
 
 import pytest
 
@@ -20,44 +19,29 @@ from webhook.diagnostics.tracker import Tracker
 from webhook.objects.object_cache import ObjectCache
 
 
-class Clock:
-    """The time of day, as a story sets it."""
-
-    def __init__(self) -> None:
-        self.now = NOW
-
-    def __call__(self) -> float:
-        return self.now
+@pytest.fixture
+def clock() -> SimpleNamespace:
+    """The time of day, as a test sets it."""
+    return SimpleNamespace(now=NOW)
 
 
-@asynccontextmanager
-async def standing_by(
-    api: FakeApi, clock: Clock
-) -> AsyncIterator[tuple[ProblemReporter, ObjectCache]]:
-    """Observe a fake API server until the end of the block, with a reporter that does not run."""
-    connection, object_cache = client_of(plain(api)), ObjectCache()
+@pytest.fixture
+def object_cache() -> ObjectCache:
+    return ObjectCache()
+
+
+@pytest.fixture
+async def reporter(
+    api: FakeApi, clock: SimpleNamespace, object_cache: ObjectCache
+) -> AsyncIterator[ProblemReporter]:
+    """A reporter of a RayCluster in which all is well, that does not run yet."""
+    put(api, Scene())
+    connection = client_of(plain(api))
     observing = Observing(connection, object_cache, timing=QUICK, other_kinds=REPORTED)
-    reporter = ProblemReporter(
-        object_cache, observing, EventRecorder(connection, "one"),
-        QueueTiming(resync=0.02, tick=0.01), now=clock)  # fmt: skip
     async with connection, beside(observing.run()):
-        yield reporter, object_cache
-
-
-@asynccontextmanager
-async def reporting(api: FakeApi, clock: Clock) -> AsyncIterator[ProblemReporter]:
-    """Report to a fake API server, until the end of the block."""
-    async with standing_by(api, clock) as (reporter, _), beside(reporter.run()):
-        yield reporter
-
-
-def run(story: Callable[[FakeApi, Clock], Coroutine[None, None, None]]) -> None:
-    async def report() -> None:
-        async with FakeApi().serving() as api:
-            put(api, Scene())
-            await story(api, Clock())
-
-    asyncio.run(report())
+        yield ProblemReporter(
+            object_cache, observing, EventRecorder(connection, "one"),
+            QueueTiming(resync=0.02, tick=0.01), now=lambda: clock.now)  # fmt: skip
 
 
 def reasons(api: FakeApi) -> list[str]:
@@ -68,52 +52,48 @@ def states(reporter: ProblemReporter) -> dict[str, int]:
     return reporter.last.tallies[0].replicas if reporter.last.tallies else {}
 
 
-def test_a_host_that_is_lost_becomes_an_event_and_its_return_another() -> None:
-    async def story(api: FakeApi, clock: Clock) -> None:
-        async with reporting(api, clock) as reporter:
-            await eventually(lambda: states(reporter) == {"complete": 2})
-            pod = api.objects(PODS)[HOST]
-            api.delete(PODS, HOST, "team")
-            await eventually(lambda: states(reporter) == {"complete": 1, "degraded": 1})
-            assert reasons(api) == []
-            clock.now += 120
-            await eventually(lambda: reasons(api) == ["HostMissing"])
-            api.put(PODS, pod)
-            await eventually(
-                lambda: reasons(api) == ["HostMissing", "HostMissingResolved", "ReplicaComplete"]
-            )
-            assert reporter.last.problems == {}
-
-    run(story)
-
-
-def test_an_owner_that_fails_becomes_an_event_and_a_metric() -> None:
-    async def story(api: FakeApi, clock: Clock) -> None:
-        scene = samples()["job-failed"].scene()
-        put(api, scene)
-        async with reporting(api, clock) as reporter:
-            await eventually(lambda: reasons(api) == ["RayJobFailed"])
-            assert reporter.last.problems == {("team", "llama", "job-failed"): 1}
-            (job,) = scene.ray_jobs
-            api.put(RAYJOBS, {**job, "status": {"jobDeploymentStatus": "Retrying"}})
-            await eventually(lambda: reasons(api) == ["RayJobFailed", "RayJobFailedResolved"])
-
-    run(story)
+async def test_a_host_that_is_lost_becomes_an_event_and_its_return_another(
+    api: FakeApi, clock: SimpleNamespace, reporter: ProblemReporter
+) -> None:
+    async with beside(reporter.run()):
+        await eventually(lambda: states(reporter) == {"complete": 2})
+        pod = api.objects(PODS)[HOST]
+        api.delete(PODS, HOST, "team")
+        await eventually(lambda: states(reporter) == {"complete": 1, "degraded": 1})
+        assert reasons(api) == []
+        clock.now += 120
+        await eventually(lambda: reasons(api) == ["HostMissing"])
+        api.put(PODS, pod)
+        await eventually(
+            lambda: reasons(api) == ["HostMissing", "HostMissingResolved", "ReplicaComplete"]
+        )
+        assert reporter.last.problems == {}
 
 
-def test_a_process_reports_only_while_it_leads_and_then_everything() -> None:
-    async def story(api: FakeApi, clock: Clock) -> None:
-        async with standing_by(api, clock) as (reporter, object_cache):
-            async with beside(reporter.run()):
-                await eventually(lambda: states(reporter) == {"complete": 2})
-            assert reporter.last == NOTHING
-            api.delete(PODS, HOST, "team")
-            await eventually(lambda: len(object_cache.pods.all) == 8)
-            assert object_cache.take_changed() == set(), "a process that stands by keeps no changes"
-            async with beside(reporter.run()):
-                await eventually(lambda: states(reporter) == {"complete": 1, "degraded": 1})
+async def test_an_owner_that_fails_becomes_an_event_and_a_metric(
+    api: FakeApi, reporter: ProblemReporter
+) -> None:
+    scene = samples()["job-failed"].scene()
+    put(api, scene)
+    async with beside(reporter.run()):
+        await eventually(lambda: reasons(api) == ["RayJobFailed"])
+        assert reporter.last.problems == {("team", "llama", "job-failed"): 1}
+        (job,) = scene.ray_jobs
+        api.put(RAYJOBS, {**job, "status": {"jobDeploymentStatus": "Retrying"}})
+        await eventually(lambda: reasons(api) == ["RayJobFailed", "RayJobFailedResolved"])
 
-    run(story)
+
+async def test_a_process_reports_only_while_it_leads_and_then_everything(
+    api: FakeApi, reporter: ProblemReporter, object_cache: ObjectCache
+) -> None:
+    async with beside(reporter.run()):
+        await eventually(lambda: states(reporter) == {"complete": 2})
+    assert reporter.last == NOTHING
+    api.delete(PODS, HOST, "team")
+    await eventually(lambda: len(object_cache.pods.all) == 8)
+    assert object_cache.take_changed() == set(), "a process that stands by keeps no changes"
+    async with beside(reporter.run()):
+        await eventually(lambda: states(reporter) == {"complete": 1, "degraded": 1})
 
 
 def examine_with_a_bug(examiner: Examiner, uid: str, now: float) -> bool:
@@ -126,57 +106,40 @@ def examine_with_a_bug(examiner: Examiner, uid: str, now: float) -> bool:
 EXAMINE = Examiner.examine
 
 
-def unexpected(reporter: ProblemReporter) -> int:
-    return reporter.recorder.failures.get("unexpected", 0)
-
-
 def clusters(reporter: ProblemReporter) -> list[str]:
     return [tally.cluster for tally in reporter.last.tallies]
 
 
-def test_a_bug_that_one_cluster_brings_out_keeps_no_other_and_is_reported_once(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+async def test_a_bug_that_one_cluster_brings_out_keeps_no_other_and_is_reported_once(
+    api: FakeApi,
+    clock: SimpleNamespace,
+    reporter: ProblemReporter,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
-    other = Scene(a_cluster("qwen").group("cpu", hosts=2))
     monkeypatch.setattr(Examiner, "examine", examine_with_a_bug)
-
-    async def story(api: FakeApi, clock: Clock) -> None:
-        put(api, other)
-        async with reporting(api, clock) as reporter:
-            await eventually(lambda: clusters(reporter) == ["qwen"])
-            api.delete(PODS, "qwen-cpu-worker-0-1", "team")
-            await eventually(lambda: states(reporter) == {"degraded": 1})
-            clock.now += 120
-            await eventually(lambda: reasons(api) == ["HostMissing"])
-            for count in (2, 3):
-                clock.now += RESTLESS_SECONDS
-                await eventually(lambda: unexpected(reporter) >= count)  # noqa: B023 - at once
-            monkeypatch.undo()
+    put(api, Scene(a_cluster("qwen").group("cpu", hosts=2)))
+    async with beside(reporter.run()):
+        await eventually(lambda: clusters(reporter) == ["qwen"])
+        api.delete(PODS, "qwen-cpu-worker-0-1", "team")
+        await eventually(lambda: states(reporter) == {"degraded": 1})
+        clock.now += 120
+        await eventually(lambda: reasons(api) == ["HostMissing"])
+        for count in (2, 3):
             clock.now += RESTLESS_SECONDS
-            await eventually(lambda: clusters(reporter) == ["llama", "qwen"])
-
-    run(story)
+            await eventually(lambda: reporter.recorder.failures["unexpected"] >= count)  # noqa: B023 - at once
+        monkeypatch.undo()
+        clock.now += RESTLESS_SECONDS
+        await eventually(lambda: clusters(reporter) == ["llama", "qwen"])
     (record,) = [each for each in caplog.records if "a bug" in each.getMessage()]
     text = "events: RayCluster team/llama cannot be examined: ValueError: a bug (unexpected)"
     assert record.getMessage() == text
     assert record.exc_info
 
 
-@pytest.mark.parametrize(("kind", "name"), [(Examiner, "due"), (Tracker, "track")])
-def test_a_bug_that_no_cluster_alone_brings_out_ends_nothing(
-    kind: type, name: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+async def test_a_bug_that_no_cluster_alone_brings_out_is_logged(
+    reporter: ProblemReporter, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    def broken(*arguments: object) -> None:
-        monkeypatch.undo()
-        raise ValueError("a bug", arguments)
-
-    monkeypatch.setattr(kind, name, broken)
-
-    async def story(api: FakeApi, clock: Clock) -> None:
-        async with reporting(api, clock) as reporter:
-            await eventually(lambda: states(reporter) == {"complete": 2})
-            assert reporter.queue.failures == {"unexpected": 1}
-
-    run(story)
-    (message,) = [each for each in caplog.messages if "a bug" in each]
-    assert message.startswith("events of all RayClusters: ValueError: ")
+    monkeypatch.setattr(Tracker, "track", None)
+    async with beside(reporter.run()):
+        await eventually(lambda: "events of all RayClusters: TypeError: " in caplog.text)
