@@ -108,7 +108,7 @@ class Scene:
         self.workloads: list[Object] = []
         name = document["metadata"]["name"]
         self.services = [_named(f"{name}-headless"), _named(f"{name}-head-svc")]
-        self.namespaces = [_named(NAMESPACE)]
+        self.namespaces: list[Object] = [{"metadata": {"name": NAMESPACE}}]
         self.webhooks = [msgspec.json.decode(_mutating())]
         self._start(policy, indexed=indexed)
 
@@ -125,6 +125,15 @@ class Scene:
     def copied(self, pod: str, name: str) -> Self:
         meta = {"name": name, "uid": f"uid-of-{name}"}
         self.pods[name] = merged(self.pods[pod], {"metadata": meta})
+        return self
+
+    def event(self, reason: str, name: str, ago: float, uid: str = "", **fields: object) -> Self:
+        """Add an event about a pod or RayCluster, of some seconds ago."""
+        self.events.append({
+            "metadata": {"name": f"event-{len(self.events)}", "namespace": NAMESPACE},
+            "involvedObject": {"name": name, "uid": uid or f"uid-of-{name}"},
+            "reason": reason, "firstTimestamp": instant(ago), "lastTimestamp": instant(ago),
+            **fields})  # fmt: skip
         return self
 
     def with_env(self, pod: str, **variables: str | None) -> Self:

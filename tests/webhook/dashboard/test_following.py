@@ -21,6 +21,7 @@ from tests.harness.fake_api import (
 from tests.harness.following import QUICK, beside, client_of, eventually, plain
 from tests.harness.scenes import NOW, Scene
 from tests.harness.scheduling_rules import PODGROUPS
+from tests.webhook.cache.test_observing import put
 from tests.webhook.diagnostics.samples import samples
 from webhook.cache.cluster_cache import Observing
 from webhook.diagnostics.examiner import Examiner
@@ -34,21 +35,9 @@ PATIENT = structs.replace(QUICK, idle=30.0)
 
 def store(api: FakeApi, scene: Scene) -> None:
     """Let a fake API server have all that is in a scene."""
-    api.put(RAYCLUSTERS, scene.cluster)
-    for resource, objects in {
-        PODS: list(scene.pods.values()),
-        EVENTS: scene.events,
-        SERVICES: scene.services,
-        NODES: scene.nodes,
-        NAMESPACES: scene.namespaces,
-        WEBHOOKS: scene.webhooks,
-        PODGROUPS: scene.pod_groups,
-    }.items():
-        for each in objects:
-            meta = dict(each["metadata"])
-            if resource == NAMESPACES:
-                del meta["namespace"]
-            api.put(resource, {**each, "metadata": meta})
+    put(api, scene)
+    api.load(EVENTS, scene.events)
+    api.load(PODGROUPS, scene.pod_groups)
 
 
 class Followed:
@@ -166,14 +155,3 @@ async def test_pod_groups_that_are_no_longer_served_are_forgotten(fake: FakeApi)
             listener(None)
         await eventually(lambda: not followed.object_cache.pod_groups.known)
         assert not followed.object_cache.pod_groups.all
-
-
-async def test_an_api_server_that_is_gone_is_reported(fake: FakeApi) -> None:
-    store(fake, Scene())
-    async with following(fake, []) as followed:
-        await eventually(lambda: followed.observing.synced)
-        assert followed.observing.problem == ""
-        await fake.down()
-        await eventually(lambda: followed.observing.problem in {"refused", "disconnected"})
-        await fake.up()
-        await eventually(lambda: followed.observing.problem == "")

@@ -11,7 +11,7 @@ import pytest
 
 from tests.harness.dashboard_page import Setup, renamed
 from tests.harness.html_browser import Tab, parsed
-from tests.harness.scenes import Scene, instant, llama
+from tests.harness.scenes import Scene, llama
 from tests.webhook.cli.test_hostile_texts import HOSTILE, NEVER
 from tests.webhook.cli.test_hostile_texts import scene as hostile_scene
 from tests.webhook.diagnostics.samples import samples
@@ -272,10 +272,9 @@ async def test_a_pod_tells_what_it_was_given_and_whether_it_has_it() -> None:
 async def test_a_head_tells_what_it_was_given_and_what_admission_warns_of() -> None:
     cluster = llama().annotated(names.ANNOTATION_SHARD_GROUP, "search")
     cluster.annotated(names.ANNOTATION_SCHEDULING_GROUP, "cluster")
-    scene, about = Scene(cluster), {"name": "llama-head", "uid": "uid-of-llama-head"}
+    scene = Scene(cluster)
     for number, reason in enumerate(reasons := ["Killing", "FailedMount", "Unhealthy"] * 4):
-        event = {"involvedObject": about, "lastTimestamp": instant(number), "reason": reason}
-        scene.events.append({"metadata": {"name": f"{number}", "namespace": "team"}, **event})
+        scene.event(reason, "llama-head", number)
 
     async with visited(Setup(scene.observed())) as client:
         path = "/pod?namespace=team&name=llama-head"

@@ -178,10 +178,7 @@ def test_an_event_is_about_one_raycluster_of_its_namespace() -> None:
     examiner = setup.live.examiner
 
     def due(reason: str, name: str, uid: str) -> list[str]:
-        about = {"name": name, "uid": uid}
-        event = {"reason": reason, "involvedObject": about, "lastTimestamp": instant(720)}
-        scene.events.append({"metadata": {"name": uid, "namespace": "team"}, **event})
-        setup.load(scene.observed())
+        setup.load(scene.event(reason, name, 720, uid).observed())
         return examiner.due(NOW)
 
     gone = due("Killing", "llama-tpu-worker-x7k2p", "uid-of-a-pod-that-is-gone")
@@ -194,9 +191,7 @@ def test_an_event_is_about_one_raycluster_of_its_namespace() -> None:
 def test_a_pod_that_lives_has_not_ended_though_a_container_of_it_was() -> None:
     scene = Scene().without("llama-tpu-worker-0-3")
     for pod, seconds in (("llama-tpu-worker-0-2", 20), ("llama-tpu-worker-0-3", 720)):
-        about = {"kind": "Pod", "name": f"llama-tpu-worker-{pod[-1]}", "uid": f"uid-of-{pod}"}
-        end = {"reason": "Killing", "involvedObject": about, "lastTimestamp": instant(seconds)}
-        scene.events.append({"metadata": {"name": pod, "namespace": "team"}, **end})
+        scene.event("Killing", f"llama-tpu-worker-{pod[-1]}", seconds, f"uid-of-{pod}")
     setup = Setup(scene.observed())
     (problem,) = setup.live.examiner.cluster_report(NOW, {}).every_problem
     assert problem.since == NOW - 720

@@ -19,12 +19,7 @@ SECOND = tuple(f"llama-tpu-worker-1-{host}" for host in range(4))
 
 def ended(scene: Scene, pod: str, seconds: float) -> Scene:
     """Let kubelet tell of the end of a pod some seconds ago."""
-    about = {"kind": "Pod", "name": pod, "uid": f"uid-of-previous-{pod}"}
-    meta = {"name": f"end-of-{pod}", "namespace": "team", "uid": f"uid-of-the-end-of-{pod}"}
-    scene.events.append({
-        "metadata": meta, "reason": "Killing", "involvedObject": about,
-        "lastTimestamp": instant(seconds)})  # fmt: skip
-    return scene
+    return scene.event("Killing", pod, seconds, f"uid-of-previous-{pod}")
 
 
 def leaves(scene: Scene, pod: str, seconds: float, grace: int = 600) -> Scene:

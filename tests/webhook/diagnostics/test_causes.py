@@ -132,22 +132,10 @@ def flapping(seconds: float, hosts: int) -> Scene:
         name = f"llama-tpu-worker-1-{host}"
         scene.changed(name, metadata={"creationTimestamp": instant(1)}, status={"conditions": []})
     scene.without(*(f"llama-tpu-worker-1-{host}" for host in range(hosts, 4)))
-    scene.events += [
-        {
-            "metadata": {"name": f"llama.{age}", "namespace": "team"},
-            "involvedObject": {"kind": "RayCluster", "name": "llama", "uid": "uid-of-llama"},
-            "reason": reason,
-            "message": message,
-            "firstTimestamp": instant(age),
-            "lastTimestamp": instant(age),
-        }
-        for age, reason, message in (
-            (900, "FailedToCreateWorkerPod", QUOTA),
-            (seconds, "FailedToCreateWorkerPod", QUOTA),
-            (1, "CreatedWorkerPod", "Created worker Pod team/llama-tpu-worker-1-0"),
-        )
-    ]
-    return scene
+    for age in (900, seconds):
+        scene.event("FailedToCreateWorkerPod", "llama", age, message=QUOTA)
+    created = "Created worker Pod team/llama-tpu-worker-1-0"
+    return scene.event("CreatedWorkerPod", "llama", 1, message=created)
 
 
 @pytest.mark.parametrize("seconds", [1, 2, 60, 300])

@@ -63,9 +63,7 @@ CRASHING = unready(5, containerStatuses=[waiting("log", "CrashLoopBackOff")])
 SERVES = {"metadata": {"labels": {names.LABEL_SERVE: "true"}}}
 SCHEDULED = {"type": "PodScheduled", "status": "True", "lastTransitionTime": instant(TEN_MINUTES)}
 STATES: dict[str, tuple[str, dict[str, Any], list[str]]] = {
-    "a host that failed": (HOST, {"status": ended(120)}, ["pod-ended"]),
     "a host that succeeded": (HOST, {"status": ended(120, "Succeeded")}, ["pod-ended"]),
-    "a head that failed": (HEAD, {"status": ended(120)}, ["pod-ended"]),
     "a head that succeeded": (HEAD, {"status": ended(120, "Succeeded")}, ["pod-ended"]),
     "a pod that KubeRay is about to replace": (HOST, {"status": ended(20)}, []),
     "a submitter that has ended": (HOST, {"status": unready(AN_HOUR, containerStatuses=[
@@ -120,19 +118,13 @@ def test_a_problem_has_a_delay(status: dict[str, Any], seconds: float, expected:
 
 
 @pytest.mark.parametrize(("pod", "status", "said"), [
-    (HOST, ended(120, reason="Evicted", message="The node was low on resource: memory."),
-     "host 3 of replica 0 has ended: Evicted, The node was low on resource: memory."),
     (HOST, ended(120, containerStatuses=[terminated(120)]),
      "host 3 of replica 0 has ended: ray-worker: OOMKilled, exit code 137"),
     (HEAD, ended(120), "llama-head (the head) has ended: Failed"),
     (HOST, unready(90, containerStatuses=[terminated(90)]),
      "host 3 of replica 0 does not run: ray-worker: OOMKilled, exit code 137"),
-    (HOST, unready(AN_HOUR, phase="Pending", initContainerStatuses=[running("load-model")]),
-     "host 3 of replica 0 is not ready: init container load-model has not ended"),
     (HOST, unready(AN_HOUR, containerStatuses=[running("ray-worker")]),
      "host 3 of replica 0 is not ready: the readiness probe of ray-worker does not succeed"),
-    (HOST, unready(AN_HOUR, containerStatuses=[running("ray-worker", started=False)]),
-     "host 3 of replica 0 is not ready: the startup probe of ray-worker has not succeeded"),
     (HOST, unready(AN_HOUR, containerStatuses=[waiting("ray-worker", "ContainerCreating")]),
      "host 3 of replica 0 is not ready: ray-worker: ContainerCreating"),
     (HOST, unready(AN_HOUR), "host 3 of replica 0 is not ready: kubelet gives no reason"),
@@ -327,15 +319,6 @@ def test_a_host_on_a_node_that_may_not_be_read_is_late_like_any_other() -> None:
     scene.nodes.clear()
     observed = structs.replace(scene.observed(), nodes=None)
     assert [each.id for each in observed.examined(NOW).every_problem] == ["pod-not-ready"]
-
-
-def test_a_drained_node_is_a_remark() -> None:
-    scene = Scene()
-    node_of(scene, HOST)["spec"] = {"unschedulable": True}
-    cluster_report = scene.examined()
-    (problem,) = cluster_report.every_problem
-    assert (problem.id, problem.level, cluster_report.is_degraded) == (
-        "node-drained", "info", False)  # fmt: skip
 
 
 OUTLIVED = restarted(1, name="ray-head")

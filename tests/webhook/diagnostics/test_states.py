@@ -9,6 +9,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests.harness.scenes import NOW, Object, Scene, instant, llama, llama_of, merged
+from tests.webhook.diagnostics.test_causes import QUOTA
 from webhook.api import names
 from webhook.diagnostics.examination import DIAGNOSES
 
@@ -207,21 +208,10 @@ class State(NamedTuple):
             meta = {"name": "llama-worker-tpu", "namespace": "team"}
             scene.pod_groups.append({"metadata": meta, "spec": spec})
         if self.refused is not None:
-            scene.events.append(_refusal(self.refused))
+            scene.event("FailedToCreateWorkerPod", "llama", self.refused, message=QUOTA)
         if self.owner:
             _own(scene, self.owner)
         return scene
-
-
-def _refusal(ago: int) -> Object:
-    return {
-        "metadata": {"name": f"llama.{ago}", "namespace": "team"},
-        "involvedObject": {"kind": "RayCluster", "name": "llama", "uid": "uid-of-llama"},
-        "reason": "FailedToCreateWorkerPod",
-        "message": 'Failed to create worker Pod team/, pods "llama-tpu-worker-x" is forbidden: '
-        "exceeded quota: tpus",
-        "lastTimestamp": instant(ago),
-    }
 
 
 OWNERS = {
