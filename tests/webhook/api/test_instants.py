@@ -12,6 +12,7 @@ from webhook.api.times import seconds_of, text_of
 @pytest.mark.parametrize(("text", "seconds"), [
     ("1970-01-02T00:00:01Z", 86_401.0),
     ("2026-11-21T10:00:00.250000Z", 1_795_255_200.25),
+    ("2026-11-21T10:00:00.250000000Z", 1_795_255_200.25),
     ("0001-01-01T00:00:00Z", -62_135_596_800.0),
 ])  # fmt: skip
 def test_an_instant_is_so_many_seconds_after_the_epoch(text: str, seconds: float) -> None:

@@ -3,6 +3,7 @@
 import copy
 import io
 import json
+import re
 import sys
 from datetime import datetime
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
+from tests.builders import a_cluster
 from tests.harness.running import At, Ended, Run, Write
 from tests.harness.scenes import Scene, instant, llama
 from tests.harness.served import serving
@@ -50,6 +52,19 @@ def test_a_missing_host_is_drawn_with_a_command(status: Run) -> None:
     assert "host 3 missing" in out
     assert "✗ host-missing" in out
     assert "\n      kubectl describe raycluster -n team llama\n" in out
+
+
+@pytest.mark.parametrize(("problem", "state"), [
+    ("pod-without-identity", "degraded"), ("", "none needed"),
+])  # fmt: skip
+def test_pods_without_an_identity_have_a_row(problem: str, state: str, status: Run) -> None:
+    scene = Scene(a_cluster("llama").group("cpu", replicas=1))
+    if problem:
+        scene = samples()[problem].scene()
+    else:
+        (name,) = [name for name in scene.pods if name != "llama-head"]
+        scene.changed(name, metadata={"labels": {names.LABEL_REPLICA_INDEX: None}})
+    assert re.search(rf" no identity +1 pod +{state}\n", status(scene).out)
 
 
 def test_a_pod_group_has_the_reason_of_the_scheduler(status: Run) -> None:

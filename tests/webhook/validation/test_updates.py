@@ -82,6 +82,12 @@ UPDATES: dict[str, tuple[Built, Built, set[tuple[str, str, str]]]] = {
     },
     "a RayService's, which its owner changes": (
         of_service().group("a"), of_service().group("b"), set()),
+    "a group that is appended to a RayService's": (
+        a_service(a_cluster().group("a")), a_service(a_cluster().group("a").group("b")), set()),
+    "one that is appended beside another change": (
+        a_service(a_cluster().group("a")),
+        a_service(a_cluster().group("a").env("X", "1").group("b")),
+        {("warn", "service-starts-new-cluster", "spec.rayClusterConfig.workerGroupSpecs")}),
     "a RayJob's, which stays": (
         a_job(a_cluster().group("a")), a_job(a_cluster().group("b")), set()),
 }  # fmt: skip
