@@ -9,6 +9,8 @@ from typing import Any, Final
 
 from msgspec import Struct
 
+from webhook.api.formats import shorten
+
 _ENTRIES: Final = {
     "workerGroupSpecs": "worker group",
     "containers": "container",
@@ -144,7 +146,7 @@ class Field(Struct, frozen=True, eq=False):
             if type(field.token) is int:
                 kind = _ENTRIES.get(str(field.parent.token))
                 if kind:
-                    names.append(f'{kind} "{_cut(field.name)}"' if field.name else "")
+                    names.append(f'{kind} "{shorten(field.name, _NAME_MAX)}"' if field.name else "")
             elif type(field.token) is str and field.token in _PARTS:
                 names.append(_PARTS[field.token])
             field = field.parent
@@ -216,10 +218,6 @@ def shorten_path(path: str, limit: int) -> str:
         return f"{first}…{tail}"
     half = max(limit - 1, 0) // 2
     return f"{path[:half]}…{path[len(path) - half :]}"
-
-
-def _cut(name: str) -> str:
-    return name if len(name) <= _NAME_MAX else f"{name[: _NAME_MAX - 1]}…"
 
 
 def _format_token(token: str | int) -> str:

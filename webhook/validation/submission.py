@@ -131,10 +131,10 @@ def _operator(text: str, marks: list[Mark]) -> str:
     for mark in marks:
         if mark.kind == "operator":
             rest = " ".join(text[mark.end :].split())
-            return f"{_cut(rest)} runs in the submitter: {_remedy(text)}"
+            return f"{shorten(rest, 24)} runs in the submitter: {_remedy(text)}"
         if mark.kind == "redirection":
             rest = text[mark.start :].strip().splitlines()[0]
-            return f"{_cut(rest)} redirects the submitter: {_remedy(text)}"
+            return f"{shorten(rest, 24)} redirects the submitter: {_remedy(text)}"
     return ""
 
 
@@ -155,7 +155,3 @@ def _problem_of(mark: Mark) -> str:
 def _remedy(text: str) -> str:
     command = wrap_in_bash(text)
     return f"write {command}" if command else _SCRIPT
-
-
-def _cut(text: str, limit: int = 24) -> str:
-    return text if len(text) <= limit else f"{text[: limit - 1]}…"

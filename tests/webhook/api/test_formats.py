@@ -20,6 +20,7 @@ from webhook.api.formats import (
     one_line,
     pointer,
     read_mark,
+    shorten,
 )
 from webhook.controller.repair.plan import INCOMPLETE, LOST, RESTARTED
 
@@ -62,6 +63,13 @@ def test_a_pointer_joins_names_and_indices() -> None:
 def test_an_independent_library_finds_the_key_that_was_escaped(key: str) -> None:
     patch = [{"op": "add", "path": pointer(key), "value": 1}]
     assert jsonpatch.apply_patch({}, patch) == {key: 1}
+
+
+@pytest.mark.parametrize(("text", "most", "short"), [
+    ("abcdefghi", 9, "abcdefghi"), ("abcdefghij", 9, "abcde…hij"),
+])  # fmt: skip
+def test_the_middle_of_a_long_text_is_left_out(text: str, most: int, short: str) -> None:
+    assert shorten(text, most) == short
 
 
 def test_people_see_the_path_as_kubernetes_writes_it() -> None:

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from msgspec import Struct, field
 
+from webhook.api.formats import shorten
 from webhook.validation.field import Field
 from webhook.validation.finding import Fault
 
@@ -139,14 +140,10 @@ def _nodes(root: Node, path: str) -> list[Node]:
 def format_value(value: object) -> str:
     """Return a value for a message, cut to the maximum length."""
     if type(value) is str:
-        return f'"{_cut(value)}"'
+        return f'"{shorten(value, _SHOWN)}"'
     if type(value) is bool:
         return str(value).lower()
-    return _cut(str(value)) if type(value) in (int, float) else "given"
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…"
+    return shorten(str(value), _SHOWN) if type(value) in (int, float) else "given"
 
 
 def wrong(place: Field, advice: str) -> Fault:
