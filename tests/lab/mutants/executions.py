@@ -17,7 +17,7 @@ DATA: Final = ROOT / ".cache" / "mutants" / "coverage"
 CACHE: Final = DATA.with_name("pytest")
 """Where pytest writes which tests fail without a mutant."""
 OTHERS: Final = 300
-"""Tests of other packages that run at most."""
+"""Tests of other packages that run at most, of those that do not execute the changed line."""
 
 _TESTS: Final = """
     SELECT DISTINCT substr(context, 1, instr(context, '|') - 1)
@@ -64,7 +64,8 @@ class Executions:
 
         package = f"tests/webhook/{path.split('/')[1]}/"
         near = {test for test in of_line or self._files_by_test if test.startswith(package)}
-        return sorted(near, key=rank) + sorted(of_file - near, key=rank)[:OTHERS]
+        others = [*sorted(of_line - near, key=rank), *sorted(of_file - of_line, key=rank)[:OTHERS]]
+        return sorted(near, key=rank) + [test for test in others if test not in near]
 
     def _select(self, query: str, *parameters: str | int) -> set[str]:
         rows = self._database.execute(query, parameters)

@@ -22,15 +22,23 @@ CHOSEN: Final = re.compile(
     "|ReplaceComparisonOperator_(Eq_NotEq|NotEq_Eq|Lt_LtE|LtE_Lt|Gt_GtE|GtE_Gt|Is_IsNot|IsNot_Is))"
 )
 """The operators whose mutants differ from the program in what it does."""
+EQUIVALENT: Final = ("frozen=", "gc=")
+"""Arguments of classes that change nothing which a correct program does: mypy finds assignments to
+frozen objects, and `gc` only excludes objects from the collector.
+"""
 
 
 def places() -> Iterator[tuple[Path, str, int, int]]:
     operators = {name: get_operator(name)() for name in operator_names() if CHOSEN.fullmatch(name)}
     for path in sorted(Path("webhook").rglob("*.py")):
-        nodes = list(ast_nodes(get_ast(path.read_text())))
+        code = path.read_text()
+        lines = code.splitlines()
+        nodes = list(ast_nodes(get_ast(code)))
         for name, operator in operators.items():
             found = [place for node in nodes for place in operator.mutation_positions(node)]
-            yield from ((path, name, number, start[0]) for number, (start, _) in enumerate(found))
+            for number, ((line, column), _) in enumerate(found):
+                if not lines[line - 1][:column].endswith(EQUIVALENT):
+                    yield path, name, number, line
 
 
 def main(count: int, seed: int) -> None:
