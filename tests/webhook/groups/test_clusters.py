@@ -16,11 +16,6 @@ def test_only_the_word_true_makes_a_cluster_ignored() -> None:
     assert not cluster_config(a_cluster("c").labelled(names.LABEL_IGNORE, "True")).ignored
 
 
-def test_any_multi_host_group_brings_the_headless_service() -> None:
-    assert cluster_config(a_cluster("c").group("a").group("b", hosts=2)).multi_host
-    assert not cluster_config(a_cluster("c").group("a").group("b")).multi_host
-
-
 def test_a_recreated_cluster_replaces_the_old_one_and_outlives_its_late_removal() -> None:
     index = ClusterIndex()
     index.put(cluster_config(a_cluster("c")))

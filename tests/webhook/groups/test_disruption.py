@@ -1,34 +1,16 @@
 """Disruption budgets: disrupted replicas are the desired ones that are not whole."""
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 
 import pytest
-from msgspec.structs import replace
 
 from tests.builders import NAMESPACE, a_cluster, cluster_config, uid_of
 from webhook.api import names
 from webhook.groups.disruption import Eviction
 from webhook.groups.identity import GroupKey, HostIdentity
-from webhook.groups.identity_index import Member, Membership, Occupancy
+from webhook.groups.identity_index import Member, Membership
 
 KEY = GroupKey(NAMESPACE, uid_of("c"), "tpu")
-
-
-@dataclass
-class Budget:
-    """The budget of a group, as an eviction of any of its replicas has it."""
-
-    eviction: Eviction
-    occupancy: Occupancy
-    evicting: dict[int, bool]
-
-    @property
-    def disrupted(self) -> int:
-        return self.eviction.disrupted(self.occupancy, self.evicting)
-
-    def refusal(self, replica: int) -> str:
-        return replace(self.eviction, replica=replica).refusal(self.occupancy, self.evicting)
 
 
 class Population:
@@ -54,12 +36,15 @@ class Population:
     def remove(self, replica: int, host: int) -> None:
         self.members.remove(f"{replica}-{host}")
 
-    def budget(
-        self, limit: int, evicting: Iterable[int] = (), *, in_progress: bool = False
-    ) -> Budget:
+    def refusal(
+        self, replica: int, limit: int, evicting: Iterable[int] = (), *, in_progress: bool = False
+    ) -> str:
+        """Return why a pod may not be evicted, if so, while pods of others are being evicted."""
         source = names.ANNOTATION_MAX_DISRUPTED
-        eviction = Eviction("c", self.group, KEY, limit=limit, source=source, uid="", replica=0)
-        return Budget(eviction, self.members.group(KEY), dict.fromkeys(evicting, in_progress))
+        eviction = Eviction(
+            "c", self.group, KEY, limit=limit, source=source, uid="", replica=replica
+        )
+        return eviction.refusal(self.members.group(KEY), dict.fromkeys(evicting, in_progress))
 
 
 def test_all_hosts_have_to_be_ready_and_not_terminating_nor_marked() -> None:
@@ -71,22 +56,12 @@ def test_all_hosts_have_to_be_ready_and_not_terminating_nor_marked() -> None:
     ]
     for change in changes:
         population = Population(2)
-        assert population.budget(1).disrupted == 0
+        assert population.refusal(1, 1) == ""
         change(population)
-        assert population.budget(1).disrupted == 1
-        assert population.budget(1).refusal(0) == ""
-        assert "replica 0" in population.budget(1).refusal(1)
-        assert population.budget(2).refusal(1) == ""
-
-
-def test_a_replica_is_whole_again_when_its_last_host_is_ready() -> None:
-    population = Population(2)
-    population.remove(0, 1)
-    population.put(0, 1, "new", ready=False)
-    assert population.budget(1).disrupted == 1
-    population.put(0, 1, "new")
-    assert population.budget(1).disrupted == 0
-    assert not population.members.group(KEY).incomplete(4)
+        assert population.refusal(0, 1) == ""
+        assert "1 of at most 1" in population.refusal(1, 1)
+        assert "replica 0" in population.refusal(1, 1)
+        assert population.refusal(1, 2) == ""
 
 
 def test_readiness_does_not_release_an_identity() -> None:
@@ -97,49 +72,43 @@ def test_readiness_does_not_release_an_identity() -> None:
 
 
 def test_a_replica_that_does_not_exist_counts() -> None:
-    refusal = Population(2, desired=4).budget(2).refusal(0)
+    refusal = Population(2, desired=4).refusal(0, 2)
     assert "2 of at most 2" in refusal
     assert "2 not created" in refusal
-    assert Population(2, desired=3).budget(2).refusal(0) == ""
-
-
-def test_surplus_replicas_do_not_count() -> None:
-    population = Population(3, desired=2)
-    population.remove(0, 0)
-    assert population.budget(1).disrupted == 0
+    assert Population(2, desired=3).refusal(0, 2) == ""
 
 
 def test_a_replica_with_an_allowed_eviction_counts_before_the_watch_shows_it() -> None:
     population = Population(2)
-    assert population.budget(1, [0]).refusal(0) == ""
-    assert "replica 0 (4 of 4 ready)" in population.budget(1, [0]).refusal(1)
+    assert population.refusal(0, 1, [0]) == ""
+    assert "replica 0 (4 of 4 ready)" in population.refusal(1, 1, [0])
     population.remove(1, 0)
-    assert "replica 0" in population.budget(1, [0]).refusal(0), "it may not have been made"
+    assert "replica 0" in population.refusal(0, 1, [0]), "it may not have been made"
     population.put(1, 0)
     population.remove(0, 0)
-    assert population.budget(1, [0]).disrupted == 1
+    assert "1 of at most 1" in population.refusal(1, 1, [0])
 
 
 def test_one_eviction_is_in_progress_at_a_time() -> None:
     population = Population(3)
-    assert population.budget(2, [0]).refusal(1) == ""
-    in_progress = population.budget(2, [0], in_progress=True)
-    assert in_progress.refusal(0) == ""
-    assert "eviction of replica 0 is in progress" in in_progress.refusal(1)
+    assert population.refusal(1, 2, [0]) == ""
+    assert population.refusal(0, 2, [0], in_progress=True) == ""
+    refusal = population.refusal(1, 2, [0], in_progress=True)
+    assert "eviction of replica 0 is in progress" in refusal
 
 
 def test_nothing_may_go_with_a_budget_of_0_but_what_is_disrupted() -> None:
     population = Population(2)
-    assert "is 0" in population.budget(0).refusal(0)
+    assert "is 0" in population.refusal(0, 0)
     population.remove(0, 0)
-    assert population.budget(0).refusal(0) == ""
+    assert population.refusal(0, 0) == ""
 
 
 def test_a_refusal_names_the_disrupted_replicas_and_is_short() -> None:
     population = Population(40)
     for replica in range(1, 40):
         population.remove(replica, 0)
-    refusal = population.budget(39).refusal(0)
+    refusal = population.refusal(0, 39)
     assert "worker group tpu: the eviction would disrupt replica 0" in refusal
     assert "39 of at most 39 (admission.ray.io/max-disrupted-replicas)" in refusal
     assert "replica 1 (3 of 4 ready)" in refusal

@@ -10,11 +10,10 @@ from hypothesis import strategies as st
 from tests.builders import ClusterBuilder, a_cluster, cluster_config
 from webhook.api import names
 from webhook.api.formats import is_dns_label, is_qualified_name
-from webhook.groups.annotations import CLUSTER, GRANULARITIES, REPLICA, WORKER_GROUP
+from webhook.groups.annotations import CLUSTER, REPLICA, WORKER_GROUP
 from webhook.groups.scheduling_groups import (
     CLUSTER_TEMPLATE,
     HEAD_TEMPLATE,
-    Gang,
     cluster_pod_group,
     group_pod_group,
     head_pod_group,
@@ -37,20 +36,6 @@ def is_subdomain(text: str) -> bool:
     return len(text) <= 253 and is_qualified_name(f"{text}/x")
 
 
-def gang_of(cluster: ClusterBuilder) -> Gang:
-    return cluster_config(cluster).gang
-
-
-@pytest.mark.parametrize("granularity", GRANULARITIES)
-def test_a_cluster_gets_the_granularity_that_it_asks_for(granularity: str) -> None:
-    assert gang_of(asking(granularity)) == Gang(granularity)
-    assert gang_of(asking(granularity)).active
-
-
-def test_a_cluster_that_asks_for_nothing_has_no_gang() -> None:
-    assert not gang_of(a_cluster("c").group("g")).active
-
-
 @pytest.mark.parametrize(("cluster", "word"), [
     (asking("pod"), "'pod' is unknown"), (asking(""), ""),
     (asking(REPLICA).labelled(names.LABEL_GANG, "true"), names.LABEL_GANG),
@@ -62,20 +47,10 @@ def test_a_cluster_that_asks_for_nothing_has_no_gang() -> None:
     (asking(CLUSTER).head(schedulerName="mine"), f"use {WORKER_GROUP}"),
 ])  # fmt: skip
 def test_what_stands_in_the_way_of_a_gang_is_named(cluster: ClusterBuilder, word: str) -> None:
-    found = gang_of(cluster)
-    assert not found.active
-    assert word in found.unmet
-    assert bool(found.unmet) == bool(word)
-
-
-@pytest.mark.parametrize("cluster", [
-    asking(REPLICA).spec(enableInTreeAutoscaling=True),
-    asking(WORKER_GROUP).spec(enableInTreeAutoscaling=True),
-    asking(WORKER_GROUP).head(priorityClassName="high"),
-    asking(CLUSTER).head(schedulerName="default-scheduler"),
-])  # fmt: skip
-def test_what_does_not_matter_stands_in_no_way(cluster: ClusterBuilder) -> None:
-    assert gang_of(cluster).active
+    gang = cluster_config(cluster).gang
+    assert not gang.active
+    assert word in gang.unmet
+    assert bool(gang.unmet) == bool(word)
 
 
 def every_name(cluster: str, group: str, suffix: str) -> list[str]:

@@ -1,11 +1,11 @@
-"""One row for each annotation: all components read it alike, and a page describes it."""
+"""One row for each annotation: its values, what it changes, and the page that describes it."""
 
 import re
 
 import pytest
 
-from tests import ROOT
-from tests.builders import a_cluster, cluster_config
+from tests import ROOT, builders
+from tests.harness.ray_objects import Built, a_cluster, a_job, a_service, found, rules
 from webhook.accelerators.profiles import NONE
 from webhook.accelerators.profiles import PROFILES as BUILT_IN
 from webhook.api import names
@@ -16,6 +16,7 @@ from webhook.groups.annotations import (
     NODE_LABELS,
     OPT_INS,
     PROFILES,
+    RULE,
     SCHEDULING_GROUP,
     SHARD_GROUP,
     TOPOLOGY_KEY,
@@ -23,6 +24,38 @@ from webhook.groups.annotations import (
     read_count,
     read_index,
 )
+
+WRONG = {
+    names.ANNOTATION_PROFILES: ("torchrunn", "vllm,Torch", "None", "none,vllm", "vllm, none"),
+    names.ANNOTATION_TOPOLOGY_KEY: ("not a key!", "a/b/c", "-x"),
+    names.ANNOTATION_SCHEDULING_GROUP: ("pods", "Replica"),
+    names.ANNOTATION_SHARD_GROUP: ("no value!", "x" * 64),
+    names.ANNOTATION_SHARD_INDEX: ("one", "-1", "007"),
+    names.ANNOTATION_SHARD_COUNT: ("0", "-1", "08", "1048577", "eight"),
+    names.ANNOTATION_KEEP_NODES: ("true", "head", "None"),
+    names.ANNOTATION_REPAIR: ("yes", "replica"),
+    names.ANNOTATION_RESTART: ("true", "pod"),
+    names.ANNOTATION_REPLICA_LABEL: ("yes", "replica"),
+    names.ANNOTATION_NODE_LABELS: ("rack", "rack=", "=rack", "a b=c", "rack=r,x/y/z=r"),
+    names.ANNOTATION_COMPUTE_DOMAIN: ("true", "group", "Replica"),
+    names.ANNOTATION_MAX_DISRUPTED: ("one", "-1", "01", "65537", "25%"),
+    names.ANNOTATION_DRAIN_SECONDS: ("2m", "1.5", "-1", "030", "86401", "٣"),
+}
+RIGHT = {
+    names.ANNOTATION_PROFILES: ("torchrun", "torch-tpu", " vllm , mnnvl,", "none", "none,none"),
+    names.ANNOTATION_TOPOLOGY_KEY: ("nvidia.com/gpu.clique", "rack"),
+    names.ANNOTATION_SCHEDULING_GROUP: ("cluster",),
+    names.ANNOTATION_SHARD_GROUP: ("search",), names.ANNOTATION_SHARD_INDEX: ("0", "12"),
+    names.ANNOTATION_SHARD_COUNT: ("1", "1048576"),
+    names.ANNOTATION_KEEP_NODES: ("all", "heads", "replicas", "none"),
+    names.ANNOTATION_REPAIR: ("true", "false"), names.ANNOTATION_RESTART: ("replica",),
+    names.ANNOTATION_REPLICA_LABEL: ("true", "false"),
+    names.ANNOTATION_NODE_LABELS: ("nvidia.com/gpu.clique=ray.io/gpu-domain", " a=b, c=d "),
+    names.ANNOTATION_COMPUTE_DOMAIN: ("cluster", "worker-group", "replica"),
+    names.ANNOTATION_MAX_DISRUPTED: ("1", "0", "65536"),
+    names.ANNOTATION_DRAIN_SECONDS: ("120", "0", "86400"),
+}  # fmt: skip
+"""The first value of each has an effect on a RayCluster."""
 
 
 def test_every_annotation_of_ours_that_people_write_has_a_row() -> None:
@@ -44,24 +77,33 @@ def test_an_absent_or_empty_annotation_is_no_problem(row: OptIn[object]) -> None
     assert row.problem("") == ""
 
 
-VALUES = {
-    names.ANNOTATION_TOPOLOGY_KEY: "rack", names.ANNOTATION_PROFILES: "vllm",
-    names.ANNOTATION_SCHEDULING_GROUP: "cluster", names.ANNOTATION_SHARD_GROUP: "search",
-    names.ANNOTATION_SHARD_INDEX: "3", names.ANNOTATION_SHARD_COUNT: "4",
-    names.ANNOTATION_DRAIN_SECONDS: "60", names.ANNOTATION_MAX_DISRUPTED: "1",
-    names.ANNOTATION_COMPUTE_DOMAIN: "worker-group",
-    names.ANNOTATION_NODE_LABELS: "rack=rack", names.ANNOTATION_KEEP_NODES: "all",
-    names.ANNOTATION_RESTART: names.RESTART_REPLICA,
-}  # fmt: skip
-"""A value of each annotation that takes something else than `true`."""
+@pytest.mark.parametrize("row", OPT_INS, ids=lambda row: row.annotation)
+def test_every_wrong_value_of_every_annotation_is_found(row: OptIn[object]) -> None:
+    for value in WRONG[row.annotation]:
+        cluster = a_cluster().group(hosts=2).annotation(row.annotation, value)
+        assert (RULE, f"metadata.annotations[{row.annotation}]") in found(cluster), value
+
+
+@pytest.mark.parametrize("row", OPT_INS, ids=lambda row: row.annotation)
+def test_every_right_value_passes(row: OptIn[object]) -> None:
+    for value in (*RIGHT[row.annotation], *(f" {value}\t" for value in RIGHT[row.annotation])):
+        cluster = a_cluster().group(hosts=2).annotation(row.annotation, value)
+        assert RULE not in rules(cluster), value
+
+
+@pytest.mark.parametrize("built", [a_job(), a_service()], ids=["RayJob", "RayService"])
+def test_an_annotation_that_kuberay_copies_is_checked_where_it_is_written(built: Built) -> None:
+    assert (RULE, f"metadata.annotations[{names.ANNOTATION_PROFILES}]") in found(
+        built.annotation(names.ANNOTATION_PROFILES, "torchrunn")
+    )
 
 
 @pytest.mark.parametrize("row", OPT_INS, ids=lambda row: row.annotation)
 def test_every_annotation_changes_what_is_known_of_its_raycluster(row: OptIn[object]) -> None:
     sharded = names.ANNOTATION_SHARD_GROUP, "" if row is SHARD_GROUP else "g"
-    cluster = a_cluster("c").group("g", hosts=2).annotated(*sharded)
-    before = cluster_config(cluster)
-    after = cluster_config(cluster.annotated(row.annotation, VALUES.get(row.annotation, "true")))
+    cluster = builders.a_cluster("c").group("g", hosts=2).annotated(*sharded)
+    before = builders.cluster_config(cluster)
+    after = builders.cluster_config(cluster.annotated(row.annotation, RIGHT[row.annotation][0]))
     assert before != after
 
 
@@ -84,13 +126,9 @@ def test_a_problem_says_what_may_be_written() -> None:
     assert "not a node label key" in TOPOLOGY_KEY.problem("not a key!")
 
 
-@pytest.mark.parametrize("row", OPT_INS, ids=lambda row: row.annotation)
-def test_no_row_takes_whatever_is_written(row: OptIn[object]) -> None:
-    assert "'a value!'" in row.problem("a value!")
-
-
-def test_a_problem_is_short_however_long_the_value() -> None:
+def test_a_problem_repeats_the_value_and_is_short_however_long_that_is() -> None:
     for row in OPT_INS:
+        assert "'a value!'" in row.problem("a value!")
         assert len(row.problem("x!" * 10_000)) < 200
 
 
@@ -100,8 +138,8 @@ def test_a_problem_is_short_however_long_the_value() -> None:
     ("a=b,c=b", "two node labels become b"),
 ])  # fmt: skip
 def test_a_pair_of_labels_that_ray_cannot_take_is_refused(text: str, fault: str) -> None:
-    found = NODE_LABELS.problem(text)
-    assert (fault in found) if fault else not found
+    problem = NODE_LABELS.problem(text)
+    assert (fault in problem) if fault else not problem
 
 
 @pytest.mark.parametrize(("text", "index", "count"), [

@@ -54,35 +54,9 @@ def _request(name: str, uid: str, given: int | None = None) -> Request[ShardKey]
     return Request(name, KEY, 1, MAX_REPLICAS, uid, given=identity)
 
 
-def test_the_lowest_index_that_no_other_cluster_has_is_free() -> None:
-    shards = Shards(shard("a", "0"), shard("c", "2"))
-    assert [shards.given(name) for name in ("x", "y")] == [1, 3]
-
-
-def test_groups_and_namespaces_do_not_share_indices() -> None:
-    shards = Shards(shard("a", "0", group="other"), shard("b", "0", namespace="elsewhere"))
-    assert shards.given("x") == 0
-
-
-def test_an_index_that_is_none_holds_nothing() -> None:
-    assert Shards(shard("a", "first"), shard("b", "")).given("x") == 0
-
-
-def test_clusters_that_are_created_together_get_different_indices() -> None:
-    shards = Shards()
-    assert [shards.given(f"c{number}") for number in range(5)] == [0, 1, 2, 3, 4]
-
-
-def test_the_same_name_that_asks_again_gets_the_same_index() -> None:
-    shards = Shards()
-    assert [shards.given(name) for name in ("a", "b", "a", "b", "c")] == [0, 1, 0, 1, 2]
-
-
-def test_names_that_are_to_be_generated_are_different_clusters() -> None:
-    shards = Shards()
-    assert [shards.given("") for _ in range(3)] == [0, 1, 2]
-    assert shards.holder(1, "a") == ""
-    assert shards.holder(1, "") == ""
+def test_other_groups_and_namespaces_and_an_index_that_is_none_hold_nothing() -> None:
+    others = shard("a", "0", group="other"), shard("b", "0", namespace="elsewhere")
+    assert Shards(*others, shard("c", "first"), shard("d", "")).given("x") == 0
 
 
 def test_an_index_is_free_again_when_its_cluster_did_not_appear_and_a_list_shows_it() -> None:
@@ -131,7 +105,9 @@ def test_a_cluster_that_is_given_another_index_holds_both_until_a_list_shows_it(
 
 def test_the_holder_of_an_index_is_named_but_never_to_itself() -> None:
     shards = Shards(shard("a", "0"))
-    shards.given("b")
-    assert [shards.holder(index, "c") for index in range(3)] == ["a", "b", None]
+    for name in ("b", ""):
+        shards.given(name)
+    assert [shards.holder(index, "c") for index in range(4)] == ["a", "b", "", None]
+    assert shards.holder(2, "") == "", "another RayCluster whose name is to be generated"
     assert shards.holder(0, "a") is None
     assert shards.holder(1, "b") is None

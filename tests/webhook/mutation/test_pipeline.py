@@ -7,6 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.builders import a_cluster, a_pod, decide, manifest
+from tests.webhook.groups.test_optins import RIGHT
 from tests.webhook.mutation.strategies import Case, cases
 from webhook.api import names
 from webhook.groups.annotations import ANNOTATIONS
@@ -15,23 +16,16 @@ from webhook.manifest.views import as_cluster, as_pod
 from webhook.mutation.pipeline import HEAD_OPT_INS, head_receives, replica_edits
 from webhook.mutation.ray_pod import HEAD_GROUP, HEAD_IDENTITY, Policy, read_replica
 
-VALUES = {
-    names.ANNOTATION_TOPOLOGY_KEY: "nvidia.com/gpu.clique",
-    names.ANNOTATION_PROFILES: "torchrun", names.ANNOTATION_SCHEDULING_GROUP: "cluster",
-    names.ANNOTATION_SHARD_GROUP: "search", names.ANNOTATION_DRAIN_SECONDS: "120",
-    names.ANNOTATION_KEEP_NODES: "all", names.ANNOTATION_COMPUTE_DOMAIN: "cluster",
-    names.ANNOTATION_NODE_LABELS: "rack=rack",
-    names.ANNOTATION_RESTART: names.RESTART_REPLICA,
-    names.ANNOTATION_IPPR: json.dumps({"groups": {names.HEAD_GROUP: {}}}),
-}  # fmt: skip
-"""A value of each annotation that takes something else than `true`."""
+VALUES = RIGHT | {
+    names.ANNOTATION_IPPR: (json.dumps({"groups": {names.HEAD_GROUP: {}}}),),
+}
 
 
 @pytest.mark.parametrize("annotation", [*ANNOTATIONS, names.ANNOTATION_IPPR])
 def test_a_head_receives_something_by_the_annotations_that_say_so(annotation: str) -> None:
     gpu = [{"name": "ray-head", "resources": {"limits": {"nvidia.com/gpu": 4}}}]
     cluster = a_cluster("c").head(containers=gpu).group("g")
-    cluster.annotated(annotation, VALUES.get(annotation, "true"))
+    cluster.annotated(annotation, VALUES[annotation][0])
     patch = decide(a_pod().of("c").head(), cluster).patch
     assert bool(patch) == (annotation in HEAD_OPT_INS)
 

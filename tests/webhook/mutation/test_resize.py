@@ -61,9 +61,3 @@ def test_entries_of_the_user_stay_and_missing_ones_are_appended(
     assert rules_of(decided) == rules
     assert warning in "".join(decided.answer.warnings[:1])
     assert bool(decided.answer.warnings) == bool(warning)
-
-
-@pytest.mark.parametrize("text", ["", "{", "[]", '{"groups": []}', '{"groups": {"g": 1}}'])
-def test_an_annotation_that_ray_refuses_lists_nothing(text: str) -> None:
-    cluster = a_cluster("c").group("g").annotated(names.ANNOTATION_IPPR, text)
-    assert rules_of(decide(a_worker(), cluster)) is None

@@ -24,26 +24,6 @@ POD = f"{GROUP}.template.spec"
 TOPOLOGY = f"{POD}.nodeSelector[cloud.google.com/gke-tpu-topology]"
 
 
-def test_all_problems_of_a_spec_are_found_at_once() -> None:
-    cluster = (
-        a_cluster("2nd")
-        .group("headgroup", hosts=0)
-        .group("headgroup")
-        .tpu("4x4", 4)
-        .env("RAY_ADDRESS", "elsewhere")
-    )
-    second = "spec.workerGroupSpecs[1]"
-    assert found(cluster) == {
-        ("name-not-dns-label", "metadata.name"),
-        ("group-name-reserved", f"{GROUP}.groupName"),
-        ("group-name-reserved", f"{second}.groupName"),
-        ("group-name-duplicate", f"{second}.groupName"),
-        ("num-of-hosts-invalid", f"{GROUP}.numOfHosts"),
-        ("tpu-topology-mismatch", f"{second}.numOfHosts"),
-        ("variable-replaces-kuberay", f"{second}.template.spec.containers[0].env[0].name"),
-    }
-
-
 def single_host_slices() -> ClusterBuilder:
     return a_cluster().group(replicas=2).tpu("2x4", 8).env("MEGASCALE_NUM_SLICES", "2")
 
@@ -98,6 +78,31 @@ CASES: dict[str, tuple[Built, set[tuple[str, str]]]] = {
         single_host_slices(), {("multi-slice-unreachable", f"{POD}.containers[0].env[0].value")}),
     "slices of single hosts beside a multi-host group": (
         single_host_slices().group("other", hosts=2), set()),
+    "an address of Ray in a worker": (a_cluster().group().env("RAY_ADDRESS", "elsewhere"),
+     {("variable-replaces-kuberay", f"{POD}.containers[0].env[0].name")}),
+    "a duplicate of a reserved name": (a_cluster().group("headgroup").group("headgroup"), {
+        ("group-name-duplicate", "spec.workerGroupSpecs[1].groupName"),
+        *(("group-name-reserved", f"spec.workerGroupSpecs[{index}].groupName") for index in (0, 1)),
+    }),
+    **{
+        f"{hosts} hosts": (a_cluster().group(hosts=hosts),
+         {("num-of-hosts-invalid", f"{GROUP}.numOfHosts")}) for hosts in (-1, 4097)
+    },
+    **{
+        f"group {name!r}": (a_cluster().group(name), {("group-name-invalid", f"{GROUP}.groupName")})
+        for name in ("a" * 64, "-a", "a-", "a b", "a/b", "ä", "under_score")
+    },
+    **{
+        f"{number!r} slices": (
+            a_cluster().group(hosts=4).tpu("4x4", 4).env("MEGASCALE_NUM_SLICES", number),
+            {("slice-count-mismatch", f"{POD}.containers[0].env[0].value")} if number else set())
+        for number in ("x", "")
+    },
+    **{
+        f"Ray {text!r}": (a_cluster().spec(rayVersion=text).group(),
+         {("ray-version-unreadable", "spec.rayVersion")} if text == "2" else set())
+        for text in ("2", "v2.55.1", "2.55", "")
+    },
 }  # fmt: skip
 
 
@@ -106,23 +111,11 @@ def test_a_spec_has_these_findings(built: Built, expected: set[tuple[str, str]])
     assert found(built) == expected
 
 
-@pytest.mark.parametrize("hosts", [-1, 0, 4097, 2_000_000_000])
-def test_a_replica_needs_a_possible_number_of_hosts(hosts: int) -> None:
-    assert found(a_cluster().group(hosts=hosts)) == {
-        ("num-of-hosts-invalid", f"{GROUP}.numOfHosts")
-    }
-
-
 def test_kuberay_takes_a_single_group_of_one_host_without_a_name() -> None:
     wrong = {("group-name-invalid", f"{GROUP}.groupName")}
     assert found(a_cluster().group("")) == set()
     assert wrong <= found(a_cluster().group("", hosts=2))
     assert wrong <= found(a_cluster().group("").group("other"))
-
-
-@pytest.mark.parametrize("name", ["a" * 64, "-a", "a-", "a b", "a/b", "ä", "under_score"])
-def test_a_group_name_that_kubernetes_would_refuse(name: str) -> None:
-    assert found(a_cluster().group(name)) == {("group-name-invalid", f"{GROUP}.groupName")}
 
 
 @pytest.mark.parametrize(("length", "hosts", "replicas", "fits"), [
@@ -206,6 +199,14 @@ def test_accelerators_that_are_nearly_one_of_tpus(accelerator: str, near: str) -
     assert [message.rpartition(" ")[2] for message in messages] == ([f"{near}?"] if near else [])
 
 
+def selecting(accelerators: list[str]) -> ClusterBuilder:
+    """Return a cluster with a group of GPUs on any of these accelerators."""
+    key = "cloud.google.com/gke-accelerator"
+    terms = [{"matchExpressions": [{"key": key, "operator": "In", "values": accelerators}]}]
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
+    return a_cluster().group().pod(affinity={"nodeAffinity": required}).device("nvidia.com/gpu", 1)
+
+
 @pytest.mark.parametrize(("accelerator", "near"), [
     ("nvidia-h200", "nvidia-h200-141gb"), ("nvidia_l4", "nvidia-l4"), ("nvidia-b200", ""),
     ("NVIDIA-TESLA-T4", "nvidia-tesla-t4"), ("nvidia-x1", ""), ("mine", ""),
@@ -218,12 +219,8 @@ def test_accelerators_that_are_nearly_one_of_tpus(accelerator: str, near: str) -
 def test_accelerators_in_a_required_affinity_are_checked_too(
     build: Callable[[ClusterBuilder], Built], accelerator: str, near: str
 ) -> None:
-    key = "cloud.google.com/gke-accelerator"
-    terms = [{"matchExpressions": [{"key": key, "operator": "In", "values": [accelerator]}]}]
-    required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
-    cluster = a_cluster().group().pod(affinity={"nodeAffinity": required})
-    cluster.device("nvidia.com/gpu", 1)
-    messages = [finding.message for finding in findings(build(cluster), "accelerator-unknown")]
+    listed = findings(build(selecting([accelerator])), "accelerator-unknown")
+    messages = [finding.message for finding in listed]
     meant = [message.partition("did you mean ")[2] for message in messages]
     assert meant == ([f"{near}?"] if near else [])
 
@@ -253,12 +250,7 @@ def test_resources_that_are_nearly_one_of_a_device_plugin(resource: str, near: s
     (["nvidia-t4", "nvidia_l4"], ["values[0]", "values[1]"]),
 ])  # fmt: skip
 def test_a_list_with_a_right_accelerator_is_fine(values: list[str], paths: list[str]) -> None:
-    key = "cloud.google.com/gke-accelerator"
-    terms = [{"matchExpressions": [{"key": key, "operator": "In", "values": values}]}]
-    required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
-    cluster = a_cluster().group().pod(affinity={"nodeAffinity": required})
-    cluster.device("nvidia.com/gpu", 1)
-    listed = [finding.path for finding in findings(cluster, "accelerator-unknown")]
+    listed = [finding.path for finding in findings(selecting(values), "accelerator-unknown")]
     assert [path.rpartition(".")[2] for path in listed] == paths
 
 
@@ -287,24 +279,6 @@ def test_no_job_runs_where_ray_offers_no_gpus(fields: Json, is_head: bool) -> No
     cluster.head_container(resources={"limits": {"nvidia.com/gpu": 8}})
     built = cluster.head(**fields) if is_head else cluster
     assert not findings(built, "head-not-counted")
-
-
-@pytest.mark.parametrize("amount", ["0.5", "-1", "500m", -1, 1.5])
-def test_devices_come_whole(amount: str | float) -> None:
-    resources = {"limits": {"google.com/tpu": amount, "cpu": 1}}
-    assert found(a_cluster().group().container(resources=resources)) == {
-        ("pod-quantity-invalid", f"{POD}.containers[0].resources.limits[google.com/tpu]")
-    }
-
-
-@pytest.mark.parametrize(
-    ("value", "expected"), [("3", True), ("x", True), ("2", False), ("", False)]
-)
-def test_the_number_of_slices_is_the_number_of_replicas(value: str, expected: bool) -> None:
-    cluster = (
-        a_cluster().group(hosts=4, replicas=2).tpu("4x4", 4).env("MEGASCALE_NUM_SLICES", value)
-    )
-    assert bool(found(cluster)) is expected
 
 
 LABELS_OF_PODS = [
@@ -417,14 +391,6 @@ def test_kuberay_has_to_reach_the_dashboard_of_what_it_submits_to(host: str) -> 
     assert found(cluster) == set()
     for built in (a_job(cluster), a_service(cluster), a_cron_job(a_job(cluster))):
         assert rules(built) == {"dashboard-host-unreachable"}
-
-
-@pytest.mark.parametrize(
-    ("text", "fine"), [("two", False), ("2", False), ("v2.55.1", True), ("2.55", True), ("", True)]
-)
-def test_a_ray_version_is_a_version(text: str, fine: bool) -> None:
-    cluster = a_cluster().spec(rayVersion=text).group()
-    assert found(cluster) == (set() if fine else {("ray-version-unreadable", "spec.rayVersion")})
 
 
 @pytest.mark.parametrize(("scale", "raised"), [

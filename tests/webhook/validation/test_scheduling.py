@@ -37,6 +37,8 @@ UNMET, NO_VALUE = "scheduling-group-obstacle", "annotation-value-invalid"
     (asking("worker-group").pod(schedulerName="mine"), UNKNOWN, ""),
     (asking("cluster").pod(priorityClassName="high"), UNKNOWN, UNMET),
     (asking("worker-group").pod(priorityClassName="high"), UNKNOWN, ""),
+    (asking("worker-group").head_pod(priorityClassName="high"), UNKNOWN, ""),
+    (asking("cluster").head_pod(schedulerName="default-scheduler"), UNKNOWN, ""),
     (a_cluster().annotation(OURS, "replica").group(), UNKNOWN, "annotation-without-effect"),
     (asking("replica").group("single"), SERVED, ""),
     (asking("replica"), HAS_NONE, "scheduling-group-not-served"),
