@@ -41,6 +41,7 @@ def is_subdomain(text: str) -> bool:
     (asking(REPLICA).labelled(names.LABEL_GANG, "true"), names.LABEL_GANG),
     (asking(REPLICA).labelled("kai.scheduler/queue", "q"), "kai.scheduler/queue"),
     (asking(REPLICA).head(schedulerName="volcano"), "volcano"),
+    (asking(REPLICA).head(evictionResponders=[{"name": "a.example.com"}]), "evictionResponders"),
     (asking(REPLICA).group("v", template={"spec": {"schedulerName": "yunikorn"}}), "yunikorn"),
     (asking(CLUSTER).spec(enableInTreeAutoscaling=True), f"use {WORKER_GROUP} or {REPLICA}"),
     (asking(CLUSTER).head(priorityClassName="high"), f"use {WORKER_GROUP}"),

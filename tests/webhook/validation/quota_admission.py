@@ -1,7 +1,7 @@
 """Quota and limits as the API server applies them, reimplemented: pods are created one by one."""
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from fractions import Fraction
 from typing import NamedTuple
 
@@ -19,6 +19,14 @@ class Refusal(NamedTuple):
     resources: frozenset[str]
 
 
+class _Container(NamedTuple):
+    """The kind is main, setup or sidecar."""
+
+    requests: Amounts
+    limits: Amounts
+    kind: str
+
+
 class Admission:
     """A namespace with ResourceQuotas and LimitRanges, in which pods are created."""
 
@@ -33,24 +41,17 @@ class Admission:
     def create(self, pod: Json) -> Refusal | None:
         """Create a pod, or return what refuses it."""
         containers = [*_containers(pod["spec"])]
-        for each in (*self._items("Container"), None):
-            for _, requests, limits, _ in containers:
-                if each is None:
-                    _set_missing(requests, limits)
-                    continue
-                most, least = _amounts(each.get("max")), _amounts(each.get("min"))
-                _set_missing(requests, limits)
-                default = _amounts(each.get("default"))
-                _set_missing(default, most)
-                request = _amounts(each.get("defaultRequest"))
-                _set_missing(request, default)
-                _set_missing(request, least)
-                _set_missing(limits, default)
-                _set_missing(requests, request)
-        total_requests, total_limits = (_total(containers, each) for each in (1, 2))
-        if refusal := self._limited(containers, total_requests, total_limits):
+        for item in self._items("Container"):
+            default = _amounts(item.get("max")) | _amounts(item.get("default"))
+            request = _amounts(item.get("min")) | default | _amounts(item.get("defaultRequest"))
+            for container in containers:
+                _set_missing(container.limits, default)
+                _set_missing(container.requests, request)
+        requests = _total(containers, lambda each: each.requests)
+        limits = _total(containers, lambda each: each.limits)
+        if refusal := self._limited(containers, requests, limits):
             return refusal
-        return self._counted(pod, containers, total_requests, total_limits)
+        return self._counted(pod, containers, requests, limits)
 
     def _items(self, kind: str) -> Iterator[Json]:
         for each in self.ranges:
@@ -59,88 +60,80 @@ class Admission:
                     yield {**item, "name": each["metadata"]["name"]}
 
     def _limited(
-        self, containers: "list[_Container]", requests: Amounts, limits: Amounts
+        self, containers: list[_Container], requests: Amounts, limits: Amounts
     ) -> Refusal | None:
-        for _, asked, most, _ in containers:
+        for asked, most, _ in containers:
             if over := [name for name in asked if name in most and asked[name] > most[name]]:
                 return Refusal("", frozenset(over))
         checked = [
-            (each, asked, most)
-            for each in self._items("Container")
-            for _, asked, most, _ in containers
+            (item, asked, most)
+            for item in self._items("Container")
+            for asked, most, _ in containers
         ]
-        checked += [(each, requests, limits) for each in self._items("Pod")]
+        checked += [(item, requests, limits) for item in self._items("Pod")]
         for item, asked, most in checked:
+            tops, lows = _amounts(item.get("max")), _amounts(item.get("min"))
+            ratios = _amounts(item.get("maxLimitRequestRatio"))
             wrong = {
-                *(
-                    name
-                    for name, top in _amounts(item.get("max")).items()
-                    if name not in most or most[name] > top or asked.get(name, 0) > top
-                ),
-                *(
-                    name
-                    for name, low in _amounts(item.get("min")).items()
-                    if name not in asked or asked[name] < low or most.get(name, low) < low
-                ),
-                *(
-                    name
-                    for name, ratio in _amounts(item.get("maxLimitRequestRatio")).items()
-                    if not asked.get(name) or not most.get(name) or most[name] / asked[name] > ratio
-                ),
+                name
+                for name, top in tops.items()
+                if name not in most or most[name] > top or asked.get(name, 0) > top
+            } | {
+                name
+                for name, low in lows.items()
+                if name not in asked or asked[name] < low or most.get(name, low) < low
+            }
+            wrong |= {
+                name
+                for name, ratio in ratios.items()
+                if not asked.get(name) or not most.get(name) or most[name] / asked[name] > ratio
             }
             if wrong:
                 return Refusal(item["name"], frozenset(wrong))
         return None
 
     def _counted(
-        self, pod: Json, containers: "list[_Container]", requests: Amounts, limits: Amounts
+        self, pod: Json, containers: list[_Container], requests: Amounts, limits: Amounts
     ) -> Refusal | None:
         usage = {"pods": Fraction(1), "count/pods": Fraction(1), **_usage(requests, limits)}
         counting = [quota for quota in self.quotas if _in_scopes(quota, pod, containers)]
         for quota in counting:
-            name, hard = quota["metadata"]["name"], _amounts(_hard(quota))
             compute = {
-                each
-                for each in hard
-                if each.removeprefix("requests.").removeprefix("limits.") in ("cpu", "memory")
+                name
+                for name in _hard(quota)
+                if name.removeprefix("requests.").removeprefix("limits.") in ("cpu", "memory")
             }
-            for _, asked, most, _ in containers:
+            for asked, most, _ in containers:
                 if unset := compute - _usage(asked, most).keys():
-                    return Refusal(name, frozenset(unset))
-        for quota in counting:
-            name, hard = quota["metadata"]["name"], _amounts(_hard(quota))
-            used = self.used[name]
-            over = {
-                each
-                for each in hard
-                if usage.get(each) and used.get(each, 0) + usage[each] > hard[each]
-            }
-            if over:
-                return Refusal(name, frozenset(over))
+                    return Refusal(quota["metadata"]["name"], frozenset(unset))
         for quota in counting:
             used = self.used[quota["metadata"]["name"]]
-            for each, amount in usage.items():
-                used[each] = used.get(each, Fraction()) + amount
+            over = {
+                name
+                for name, hard in _hard(quota).items()
+                if usage.get(name) and used.get(name, 0) + usage[name] > hard
+            }
+            if over:
+                return Refusal(quota["metadata"]["name"], frozenset(over))
+        for quota in counting:
+            used = self.used[quota["metadata"]["name"]]
+            for name, amount in usage.items():
+                used[name] = used.get(name, Fraction()) + amount
         return None
 
 
-_Container = tuple[str, Amounts, Amounts, str]
-"""The name, the requests, the limits, and the kind: main, setup or sidecar."""
-
-
 def _containers(spec: Json) -> Iterator[_Container]:
-    for each in spec.get("containers", []):
-        yield (each["name"], *_resources(each), "main")
-    for each in spec.get("initContainers") or []:
-        lasting = each.get("restartPolicy") == "Always"
-        yield (each["name"], *_resources(each), "sidecar" if lasting else "setup")
+    for container in spec["containers"]:
+        yield _Container(*_resources(container), "main")
+    for container in spec.get("initContainers") or []:
+        lasting = container.get("restartPolicy") == "Always"
+        yield _Container(*_resources(container), "sidecar" if lasting else "setup")
 
 
 def _resources(container: Json) -> tuple[Amounts, Amounts]:
     resources = container.get("resources", {})
-    requests, limits = (_amounts(resources.get(kind)) for kind in ("requests", "limits"))
-    _set_missing(requests, limits)
-    return requests, limits
+    limits = _amounts(resources.get("limits"))
+    return limits | _amounts(resources.get("requests")), limits
 
 
 def _set_missing(amounts: Amounts, others: Amounts) -> None:
@@ -148,25 +141,23 @@ def _set_missing(amounts: Amounts, others: Amounts) -> None:
         amounts.setdefault(name, amount)
 
 
-def _total(containers: list[_Container], kind: int) -> Amounts:
+def _total(containers: list[_Container], amounts_of: Callable[[_Container], Amounts]) -> Amounts:
     """Return the most that a pod has at any time: while an init container runs, or after all."""
     moments: list[list[Amounts]] = []
     lasting: list[Amounts] = []
     for container in containers:
-        amounts: Amounts = container[kind]  # type: ignore[assignment] # 1 or 2
-        if container[3] == "sidecar":
-            lasting.append(amounts)
+        if container.kind == "sidecar":
+            lasting.append(amounts_of(container))
             moments.append([*lasting])
-        elif container[3] == "setup":
-            moments.append([*lasting, amounts])
-    mains: list[Amounts] = [each[kind] for each in containers if each[3] == "main"]  # type: ignore[misc]
-    moments.append([*lasting, *mains])
-    every = {name for moment in moments for each in moment for name in each}
+        elif container.kind == "setup":
+            moments.append([*lasting, amounts_of(container)])
+    moments.append([*lasting, *(amounts_of(each) for each in containers if each.kind == "main")])
     return {
         name: max(
             sum((each.get(name, Fraction()) for each in moment), Fraction()) for moment in moments
         )
-        for name in every
+        for container in containers
+        for name in amounts_of(container)
     }
 
 
@@ -184,32 +175,28 @@ def _in_scopes(quota: Json, pod: Json, containers: list[_Container]) -> bool:
     spec, named = quota["spec"], pod["spec"].get("priorityClassName", "")
     effort = any(
         amounts.get(name)
-        for _, *both, _ in containers
-        for amounts in both
+        for asked, most, _ in containers
+        for amounts in (asked, most)
         for name in ("cpu", "memory")
     )
     terminating = pod["spec"].get("activeDeadlineSeconds") is not None
-    cluster_config = {
-        "Terminating": terminating, "NotTerminating": not terminating, "BestEffort": not effort,
-        "NotBestEffort": effort}  # fmt: skip
+    scopes = {
+        "Terminating": terminating,
+        "NotTerminating": not terminating,
+        "NotBestEffort": effort,
+    }
     for term in (spec.get("scopeSelector") or {}).get("matchExpressions", []):
         values = term.get("values", [])
         chosen = {
             "Exists": bool(named), "DoesNotExist": not named, "In": named != "" and named in values,
             "NotIn": named not in values}  # fmt: skip
-        holds = (
-            chosen[term["operator"]]
-            if term["scopeName"] == "PriorityClass"
-            else cluster_config[term["scopeName"]]
-        )
-        if not holds:
+        if not chosen[term["operator"]]:
             return False
-    return all(cluster_config[scope] for scope in spec.get("scopes", []))
+    return all(scopes[scope] for scope in spec.get("scopes", []))
 
 
-def _hard(quota: Json) -> Json:
-    hard: Json = quota.get("status", {}).get("hard") or quota["spec"]["hard"]
-    return hard
+def _hard(quota: Json) -> Amounts:
+    return _amounts(quota.get("status", {}).get("hard") or quota["spec"]["hard"])
 
 
 def _amounts(value: Json | None) -> Amounts:

@@ -20,10 +20,8 @@ RULE = "value-not-decodable"
 
 def with_port(port: object) -> Json:
     """Return a RayCluster whose worker has a probe of this port."""
-    built = a_cluster().group().build()
-    (container,) = built["spec"]["workerGroupSpecs"][0]["template"]["spec"]["containers"]
-    container["readinessProbe"] = {"httpGet": {"path": "/", "port": port}}
-    return built
+    probe = {"httpGet": {"path": "/", "port": port}}
+    return a_cluster().group().container(readinessProbe=probe).build()
 
 
 def found(value: Json) -> list[str]:

@@ -131,25 +131,19 @@ def test_the_amounts_of_a_group_come_before_those_of_its_container(change: Json)
     assert said(of(gpus(1, **change), ray_actor_options={"num_gpus": 8})) == []
 
 
-@pytest.mark.parametrize("container", [
-    {"command": ["bash", "-c", "ray start --num-gpus=8 --address=$A --block"]},
-    {"env": [{"name": "RAY_OVERRIDE_RESOURCES", "value": '{"GPU": 8}'}]},
-    {"env": [{"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"}]},
-    {"securityContext": {"privileged": True}},
-    {"resources": {"limits": {"cpu": 1, "aliyun.com/gpu-mem": 8}}},
-    {"resources": {"requests": {"cpu": 1, "x.com/y": 8}}},
+@pytest.mark.parametrize(("container", "pod"), [
+    ({"command": ["bash", "-c", "ray start --num-gpus=8 --address=$A --block"]}, {}),
+    ({"env": [{"name": "RAY_OVERRIDE_RESOURCES", "value": '{"GPU": 8}'}]}, {}),
+    ({"env": [{"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"}]}, {}),
+    ({"securityContext": {"privileged": True}}, {}),
+    ({"resources": {"limits": {"cpu": 1, "aliyun.com/gpu-mem": 8}}}, {}),
+    ({"resources": {"requests": {"cpu": 1, "x.com/y": 8}}}, {}),
+    ({}, {"runtimeClassName": "nvidia"}),
+    ({}, {"volumes": [{"name": "d", "hostPath": {"path": "/dev"}}]}),
+    ({}, {"resourceClaims": [{"name": "gpu", "resourceClaimTemplateName": "gpu"}]}),
 ])  # fmt: skip
-def test_a_group_of_unknown_devices_holds_any_number(container: Json) -> None:
-    cluster = a_cluster().group().container(**container)
-    assert said(of(cluster, ray_actor_options={"num_gpus": 8})) == []
-
-
-@pytest.mark.parametrize("pod", [
-    {"runtimeClassName": "nvidia"}, {"volumes": [{"name": "d", "hostPath": {"path": "/dev"}}]},
-    {"resourceClaims": [{"name": "gpu", "resourceClaimTemplateName": "gpu"}]},
-])  # fmt: skip
-def test_a_pod_with_access_to_devices_may_have_any_number(pod: Json) -> None:
-    cluster = a_cluster().group().pod(**pod)
+def test_a_group_of_unknown_devices_holds_any_number(container: Json, pod: Json) -> None:
+    cluster = a_cluster().group().container(**container).pod(**pod)
     assert said(of(cluster, ray_actor_options={"num_gpus": 8})) == []
 
 

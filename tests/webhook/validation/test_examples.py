@@ -1,28 +1,30 @@
-"""Every rule reports its failing example at its field, and no rule the passing one."""
+"""Every rule reports its failing example at its field, and no rule the passing one, as does the
+suite of whole objects, which is read as a program in another language reads it.
+"""
 
 import pytest
+import yaml
 
-from tests.harness.ray_objects import found, rules_and_paths
-from tests.webhook.validation.samples import Sample, base, samples
+from tests.harness.ray_objects import Json, rules_and_paths
+from tests.webhook.validation.conformance import WITHOUT_CASES, findings, suite
+from tests.webhook.validation.samples import Sample, samples
 from webhook.admission.codec import WARNING_MAX
 from webhook.admission.ray_handler import render
+from webhook.api.namespace_limits import read_namespaces
 from webhook.validation.finding import WARN, Finding
+from webhook.validation.rule_settings import FixedNamespaces, RuleSettings, parse_kuberay
 from webhook.validation.rules import RULES
+from webhook.validation.ruleset import check, check_file, check_update
 
 SAMPLES = samples()
+SUITE: list[Json] = yaml.load(suite(), yaml.CSafeLoader)
+CASES = {f"{entry['rule']}-{case['name']}": case for entry in SUITE for case in entry["cases"]}
 
 
-def test_every_rule_has_an_example_and_every_example_a_rule() -> None:
-    assert set(SAMPLES) == {rule.id for rule in RULES}
-
-
-def test_no_two_rules_share_an_id() -> None:
-    assert len({rule.id for rule in RULES}) == len(RULES)
-
-
-@pytest.mark.parametrize("kind", ["RayCluster", "RayJob", "RayService", "RayCronJob"])
-def test_the_objects_that_examples_stand_on_are_clean(kind: str) -> None:
-    assert found(base(kind)) == set()
+def test_every_rule_has_one_example_and_one_entry_of_the_suite() -> None:
+    rules = sorted(rule.id for rule in RULES)
+    assert sorted(SAMPLES) == sorted(entry["rule"] for entry in SUITE) == rules
+    assert len(CASES) == 2 * (len(RULES) - len(WITHOUT_CASES))
 
 
 @pytest.mark.parametrize(("rule", "sample"), SAMPLES.items(), ids=SAMPLES)
@@ -35,12 +37,31 @@ def test_the_passing_example_gives_no_finding(sample: Sample) -> None:
     assert sample.findings(sample.passes) == []
 
 
-@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.id)
-def test_every_message_is_short_enough_for_a_warning(rule: object) -> None:
-    sample = SAMPLES[getattr(rule, "id", "")]
+@pytest.mark.parametrize("sample", SAMPLES.values(), ids=SAMPLES)
+def test_every_message_is_short_enough_for_a_warning(sample: Sample) -> None:
     for finding in sample.findings(sample.fails):
         softened = Finding(finding.rule, WARN, finding.field, finding.message, finding.reason)
         (warning,) = render([softened]).warnings
         assert finding.message in warning
         assert warning.endswith(f"[{finding.rule}]")
         assert len(warning) <= WARNING_MAX
+
+
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+def test_a_case_of_the_suite_has_the_findings_that_it_expects(case: Json) -> None:
+    value, kind = case["object"], case["object"]["kind"]
+    settings = RuleSettings(
+        gates=case.get("featureGates", {}),
+        pod_groups=case.get("podGroups"),
+        no_domains=case.get("noComputeDomains", ""),
+        node_labels=frozenset(case["nodeLabels"]) if "nodeLabels" in case else None,
+        namespaces=FixedNamespaces(read_namespaces(case.get("namespace", []))),
+        kuberay=parse_kuberay(case.get("kuberay", "")),
+    )
+    if "old" in case:
+        found = check_update(kind, case["old"], value, settings)
+    elif case.get("source") == "file":
+        found = check_file(kind, value, settings)
+    else:
+        found = check(kind, value, settings)
+    assert findings(found) == case["findings"]

@@ -17,13 +17,10 @@ from webhook.validation.rule_settings import RuleSettings
 RULE = "head-port-unnamed"
 PORTS = "headGroupSpec.template.spec.containers[0].ports"
 SERVING = "ray.io/enable-serve-service"
-PORT_NUMBERS = {"dashboard": 8265}
 
 
 def ports(**numbers: int) -> list[Json]:
-    return [
-        {"name": name.replace("_", "-"), "containerPort": each} for name, each in numbers.items()
-    ]
+    return [{"name": name, "containerPort": each} for name, each in numbers.items()]
 
 
 def with_ports(listed: list[Json]) -> ClusterBuilder:
@@ -56,9 +53,7 @@ def test_a_service_has_a_port(
     names: list[str], kuberay: tuple[int, int] | None, fine: bool
 ) -> None:
     settings = RuleSettings(kuberay=kuberay)
-    cluster = with_ports(
-        [{"name": name, "containerPort": PORT_NUMBERS.get(name, 8000)} for name in names]
-    )
+    cluster = with_ports(ports(**{name: 8265 if name == "dashboard" else 8000 for name in names}))
     expected = set() if fine else {(RULE, f"spec.rayClusterConfig.{PORTS}")}
     assert found(a_service(cluster), settings) == expected
     bare = set() if fine else {(RULE, f"spec.{PORTS}")}
@@ -122,11 +117,15 @@ def test_serve_listens_where_kuberay_checks(
     assert [each.path.split(".")[2] for each in listed] == groups
 
 
-def test_the_port_of_serve_is_changed_where_the_default_ports_of_the_head_remain() -> None:
-    listed = findings(a_service(a_cluster()).spec(serveConfigV2=ON_9000), "serve-port-mismatch")
-    problem = "Serve listens on 9000, but KubeRay checks 8000"
-    advice = "set http_options.port, or name port 9000 serve"
-    assert [finding.message for finding in listed] == [f"{problem}: {advice}"]
+@pytest.mark.parametrize(("cluster", "text"), [
+    (a_cluster(),
+     "listens on 9000, but KubeRay checks 8000: set http_options.port, or name port 9000 serve"),
+    (a_cluster().head_container(ports=ports(dashboard=8265)),
+     "add containerPort 9000 with this name"),
+], ids=["default ports", "no port for Serve"])  # fmt: skip
+def test_the_port_of_serve_is_changed_or_added(cluster: ClusterBuilder, text: str) -> None:
+    (finding,) = findings(a_service(cluster).spec(serveConfigV2=ON_9000))
+    assert finding.message.endswith(text)
 
 
 def test_a_port_that_kuberay_does_not_check_is_not_reported() -> None:
@@ -148,10 +147,3 @@ def test_a_service_reaches_the_proxies(config: str, path: str, exclude: bool) ->
     )
     listed = findings(service, "serve-unreachable")
     assert [each.path.rpartition(".")[2] for each in listed] == ([path] if path else [])
-
-
-def test_a_port_without_a_name_is_that_of_the_configuration() -> None:
-    cluster = a_cluster().head_container(ports=ports(dashboard=8265))
-    service = a_service(cluster).spec(serveConfigV2=ON_9000)
-    (finding,) = findings(service)
-    assert finding.message.endswith("add containerPort 9000 with this name")

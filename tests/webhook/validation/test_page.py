@@ -1,12 +1,17 @@
-"""docs/rules.md and the pages below docs/rules describe the rules."""
+"""docs/rules.md and the pages below docs/rules describe the rules; the table of situations from
+the field names rules and diagnoses that exist.
+"""
 
 import re
 
 import pytest
 
+from tests import ROOT
 from tests.pages.rules import WITHOUT_RULES, explained
+from webhook.diagnostics.examination import DIAGNOSES
 from webhook.validation.rules import API_SERVER, KUBERAY, NO_ONE_ELSE, RAY, RULES, Rule
 
+SITUATIONS = (ROOT / "docs" / "contributing" / "situations.md").read_text()
 # The functions of KubeRay 1.7's validation.go that refuse something, and the place outside of it.
 KUBERAY_FUNCTIONS = {
     "ValidateRayClusterStatus", "ValidateRayClusterMetadata", "ValidateRayClusterUpgradeOptions",
@@ -39,3 +44,18 @@ def test_every_rule_says_who_else_refuses_the_same() -> None:
     for rule in RULES:
         assert not rule.functions or (rule.level, rule.by) == ("deny", KUBERAY), rule.id
         assert rule.by != API_SERVER or "API server" in explained(rule)[1], rule.id
+
+
+def test_every_situation_has_an_answer_that_exists() -> None:
+    rows = re.findall(r"^\| (?!situation)(.+) \| (.+) \|$", SITUATIONS, re.MULTILINE)
+    assert f"mean: {len(rows)} situations" in SITUATIONS
+    answers = {answer for _, answer in rows if answer != "a note of `ray-webhook validate`"}
+    existing = {rule.id for rule in RULES} | {diagnosis.id for diagnosis in DIAGNOSES}
+    assert {answer.strip("`") for answer in answers} <= existing
+
+
+def test_every_section_has_a_reference() -> None:
+    _, *sections = SITUATIONS.split("\n## ")
+    assert all(
+        re.search(r"^(Reports|Source):[^|]*https://", part, re.MULTILINE) for part in sections
+    )

@@ -6,7 +6,15 @@ from typing import Any
 import pytest
 
 from tests import ROOT
-from tests.harness.ray_objects import Json, a_cluster, a_job, findings, found, with_amount
+from tests.harness.ray_objects import (
+    Json,
+    a_cluster,
+    a_job,
+    a_service,
+    findings,
+    found,
+    with_amount,
+)
 from webhook.api import names
 from webhook.cli.files import read_files
 from webhook.manifest.reader import Manifest
@@ -94,6 +102,8 @@ def test_a_fault_of_a_pod_is_found_where_it_stands(fields: Json, rule: str, at: 
      "resources.requests[vpc.amazonaws.com/efa]"),
     ({"resources": {"limits": {"rdma/hca": 2}, "requests": {"rdma/hca": 1}}}, "limit-invalid",
      "resources.requests[rdma/hca]"),
+    *(({"resources": {"limits": {"google.com/tpu": amount, "cpu": 1}}}, "quantity-invalid",
+       "resources.limits[google.com/tpu]") for amount in ("-1", "500m", -1, 1.5)),
     ({"resources": {"limits": {"habana.ai/gaudi": "0.5"}}}, "quantity-invalid",
      "resources.limits[habana.ai/gaudi]"),
     ({"resources": {"limits": {"memori": "1Gi"}}}, "quantity-invalid", "resources.limits[memori]"),
@@ -221,6 +231,27 @@ def test_what_only_a_gate_of_kubernetes_keeps_is_no_reason_to_deny() -> None:
     assert [each.level for each in check("RayCluster", cluster.build())] == [WARN]
 
 
+@pytest.mark.parametrize(("spec", "fine"), [
+    ({"hostNetwork": True}, False),
+    ({"hostNetwork": True, "dnsPolicy": "ClusterFirst"}, False),
+    ({"hostNetwork": True, "dnsPolicy": "Default"}, False),
+    ({"dnsPolicy": "Default"}, False),
+    ({"hostNetwork": True, "dnsPolicy": "ClusterFirstWithHostNet"}, True),
+    ({"hostNetwork": True, "dnsPolicy": "None", "dnsConfig": {"nameservers": ["10.0.0.10"]}}, True),
+    ({"hostNetwork": False}, True),
+    ({"dnsPolicy": "ClusterFirstWithHostNet"}, True),
+    ({"dnsPolicy": "ClusterFirst"}, True), ({"dnsPolicy": ""}, True),
+])  # fmt: skip
+def test_the_policy_of_a_worker_and_of_the_head(spec: Json, fine: bool) -> None:
+    head, at = a_cluster().head_pod(**spec).group(), "headGroupSpec.template.spec.dnsPolicy"
+    for built, path in (
+        (a_cluster().group().pod(**spec), f"{POD}.dnsPolicy"),
+        (a_job(head), f"spec.rayClusterSpec.{at}"),
+        (a_service(head), f"spec.rayClusterConfig.{at}"),
+    ):
+        assert found(built) == (set() if fine else {("host-network-dns", path)})
+
+
 @pytest.mark.parametrize(("policy", "fine"), [
     (None, False), ("Always", False), ("never", False), ("Never", True), ("OnFailure", True),
 ])  # fmt: skip
@@ -230,8 +261,6 @@ def test_the_submitter_says_when_it_restarts(policy: str | None, fine: bool) -> 
     job = a_job().spec(submitterPodTemplate={"spec": spec})
     path = "spec.submitterPodTemplate.spec.restartPolicy"
     assert found(job) == (set() if fine else {("job-submitter-restarts", path)})
-    path = "spec.submitterPodTemplate"
-    assert found(job.spec(submissionMode="HTTPMode")) == {("job-field-ignored", path)}
 
 
 def test_a_template_is_one_finding_however_many_pods_it_makes() -> None:

@@ -30,17 +30,13 @@ GARBAGE: list[Any] = [
 ]  # fmt: skip
 
 
-def whole_objects() -> list[Json]:
-    """Return objects that together have every field that a rule reads."""
-    return [
-        assigned(overlay)
-        for sample in samples().values()
-        for overlay in (sample.fails, sample.passes)
-        if "repeat" not in str(overlay)
-    ]
-
-
-WHOLE = whole_objects()
+WHOLE = [
+    assigned(overlay)
+    for sample in samples().values()
+    for overlay in (sample.fails, sample.passes)
+    if "repeat" not in str(overlay)
+]
+"""Objects that together have every field that a rule reads."""
 
 
 # JSON has values of every type

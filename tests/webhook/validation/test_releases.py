@@ -56,13 +56,6 @@ def test_every_release_with_schemas_has_its_gates_and_the_newest_those_of_the_ru
     assert set(GATES) <= set(default_gates(None)), "rules depend on a gate that is gone"
 
 
-def test_gates_have_the_defaults_of_their_release() -> None:
-    gate = "RayServiceIncrementalUpgrade"
-    assert RuleSettings().enabled(gate)
-    assert not RuleSettings(kuberay=(1, 6)).enabled(gate)
-    assert RuleSettings(kuberay=(1, 6), gates=GATE).enabled(gate)
-
-
 @pytest.mark.parametrize(("text", "release"), [("", None), ("1.6", (1, 6)), ("v1.6.2", (1, 6))])
 def test_a_release_is_read(text: str, release: tuple[int, int] | None) -> None:
     assert parse_kuberay(text) == release

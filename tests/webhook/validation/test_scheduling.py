@@ -12,7 +12,7 @@ from tests.harness.ray_objects import (
     found,
 )
 from webhook.api import names
-from webhook.groups.annotations import GRANULARITIES
+from webhook.groups.annotations import CLUSTER, GRANULARITIES
 from webhook.validation.rule_settings import RuleSettings
 
 OURS = names.ANNOTATION_SCHEDULING_GROUP
@@ -39,6 +39,9 @@ UNMET, NO_VALUE = "scheduling-group-obstacle", "annotation-value-invalid"
     (asking("worker-group").pod(priorityClassName="high"), UNKNOWN, ""),
     (asking("worker-group").head_pod(priorityClassName="high"), UNKNOWN, ""),
     (asking("cluster").head_pod(schedulerName="default-scheduler"), UNKNOWN, ""),
+    *((asking(granularity).autoscaled(), UNKNOWN, UNMET if granularity == CLUSTER else "")
+      for granularity in GRANULARITIES),
+    (asking("replica").pod(evictionResponders=[{"name": "drain.example.com"}]), UNKNOWN, UNMET),
     (a_cluster().annotation(OURS, "replica").group(), UNKNOWN, "annotation-without-effect"),
     (asking("replica").group("single"), SERVED, ""),
     (asking("replica"), HAS_NONE, "scheduling-group-not-served"),
@@ -51,22 +54,6 @@ def test_what_keeps_pods_from_their_group_is_found_once(
     built: Built, settings: RuleSettings, rule: str
 ) -> None:
     assert found(built, settings) == ({(rule, AT)} if rule else set())
-
-
-@pytest.mark.parametrize(
-    ("granularity", "fine"), [("cluster", False), ("worker-group", True), ("replica", True)]
-)
-def test_autoscaling_leaves_no_gang_of_a_cluster_and_says_so(granularity: str, fine: bool) -> None:
-    cluster = asking(granularity).autoscaled()
-    faults = findings(cluster, "scheduling-group-obstacle")
-    assert [finding.path for finding in faults] == ([] if fine else [AT])
-    assert all("use worker-group or replica" in finding.message for finding in faults)
-
-
-def test_eviction_responders_in_a_template_stand_in_the_way() -> None:
-    cluster = asking("replica").pod(evictionResponders=[{"name": "drain.example.com"}])
-    (finding,) = findings(cluster, "scheduling-group-obstacle")
-    assert "evictionResponders" in finding.message
 
 
 def test_a_scheduling_group_in_a_template_of_a_cluster_with_groups_goes() -> None:

@@ -31,11 +31,8 @@ def test_options_of_an_upgrade_are_in_range(changed: dict[str, object], path: st
     assert {where for _, where in found(service)} == ({path} if path else set())
 
 
-def test_an_incremental_upgrade_needs_options() -> None:
+def test_an_incremental_upgrade_needs_options_and_is_not_checked_without_its_gate() -> None:
     assert found(an_incremental_service(None)) == {("incremental-options-missing", OPTIONS)}
-
-
-def test_without_its_gate_an_incremental_upgrade_is_not_checked() -> None:
     off = RuleSettings(gates={"RayServiceIncrementalUpgrade": False})
     assert found(an_incremental_service(None), off) == set()
 

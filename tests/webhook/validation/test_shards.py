@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.harness.ray_objects import Built, a_cluster, a_job, a_service, found, found_in_update
+from tests.harness.ray_objects import Built, a_cluster, a_job, found, found_in_update
 from webhook.api import names
 
 GROUP, INDEX = names.ANNOTATION_SHARD_GROUP, names.ANNOTATION_SHARD_INDEX
@@ -22,12 +22,10 @@ def test_an_index_needs_a_group() -> None:
     assert found(shard(None, "0")) == found(shard("", "0")) == without_effect
 
 
-@pytest.mark.parametrize("embed", [a_job, a_service])
-def test_an_index_that_would_be_copied_to_several_clusters_is_refused(embed: type[Built]) -> None:
-    assert found(embed().annotation(GROUP, "search").annotation(INDEX, "0")) == {
-        ("shard-index-copied", AT_INDEX)
-    }
-    assert found(embed().annotation(GROUP, "search")) == set()
+def test_an_index_that_would_be_copied_to_several_clusters_is_refused() -> None:
+    job = a_job().annotation(GROUP, "search")
+    assert found(job) == set()
+    assert found(job.annotation(INDEX, "0")) == {("shard-index-copied", AT_INDEX)}
 
 
 @pytest.mark.parametrize(("old", "new", "rules"), [

@@ -6,6 +6,7 @@ from tests.harness.ray_objects import Json, a_cluster, found
 from webhook.api import names
 from webhook.validation.ruleset import check_file
 
+HOOK = {"preStop": {"exec": {"command": ["/bin/sh", "-c", "ray stop"]}}}
 RULE = ("grace-too-short", "spec.workerGroupSpecs[0].template.spec.terminationGracePeriodSeconds")
 
 
@@ -27,18 +28,15 @@ def test_the_drain_of_a_template(
 
 
 def test_a_hook_is_found_once_an_object_in_files_and_not_on_the_head() -> None:
-    hook = {"preStop": {"exec": {"command": ["/bin/sh", "-c", "ray stop"]}}}
-    cluster = a_cluster().group("a").container(lifecycle=hook).group("b").container(lifecycle=hook)
+    cluster = a_cluster().group("a").container(lifecycle=HOOK).group("b").container(lifecycle=HOOK)
     cluster.annotation(names.ANNOTATION_DRAIN_SECONDS, "120")
     head = a_cluster().annotation(names.ANNOTATION_DRAIN_SECONDS, "120")
-    first = head.value["spec"]["headGroupSpec"]["template"]["spec"]["containers"][0]
-    first["lifecycle"] = hook
     warned = [each.path for each in check_file("RayCluster", cluster.build())]
     assert warned == [
         "spec.workerGroupSpecs[0].template.spec.containers[0].lifecycle.preStop.exec.command"
     ]
     assert found(cluster) == set()
-    assert check_file("RayCluster", head.build()) == []
+    assert check_file("RayCluster", head.head_container(lifecycle=HOOK).build()) == []
 
 
 @pytest.mark.parametrize(("fields", "pod", "warned"), [
@@ -51,8 +49,7 @@ def test_a_hook_is_found_once_an_object_in_files_and_not_on_the_head() -> None:
     ({"labels": {"ray.io/market-type": "spot"}}, {}, True),
 ])  # fmt: skip
 def test_a_hook_matters_for_drain_or_preemption(fields: Json, pod: Json, warned: bool) -> None:
-    hook = {"preStop": {"exec": {"command": ["/bin/sh", "-c", "ray stop"]}}}
-    cluster = a_cluster().group(**fields).container(lifecycle=hook).pod(**pod)
+    cluster = a_cluster().group(**fields).container(lifecycle=HOOK).pod(**pod)
     assert bool(check_file("RayCluster", cluster.build())) is warned
     own = cluster.env(names.RAY_DRAIN_TIMEOUT, "20")
     assert check_file("RayCluster", own.build())

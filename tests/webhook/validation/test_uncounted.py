@@ -10,10 +10,10 @@ RULE = "devices-not-counted"
 
 
 def said(resource: str, *, autoscaled: bool = True, **group: Any) -> list[str]:  # noqa: ANN401 - fields of a group
-    cluster = a_cluster().group(**group).device(resource, 1)
-    return [
-        each.message for each in findings(cluster.autoscaled() if autoscaled else cluster, RULE)
-    ]
+    cluster = (
+        a_cluster().group(**group).device(resource, 1).spec(enableInTreeAutoscaling=autoscaled)
+    )
+    return [each.message for each in findings(cluster, RULE)]
 
 
 @pytest.mark.parametrize(("resource", "param"), [
@@ -60,11 +60,8 @@ def test_a_gpu_beside_an_uncounted_device_is_counted_and_groups_after_it_are_rea
 
 
 def test_gpus_of_claims_are_not_counted() -> None:
-    cluster = (
-        a_cluster()
-        .group()
-        .pod(resourceClaims=[{"name": "gpu", "resourceClaimTemplateName": "gpu"}])
-    )
-    cluster.container(resources={"limits": {"cpu": 4}, "claims": [{"name": "gpu"}]}).autoscaled()
+    claims = [{"name": "gpu", "resourceClaimTemplateName": "gpu"}]
+    cluster = a_cluster().autoscaled().group().pod(resourceClaims=claims)
+    cluster.container(resources={"limits": {"cpu": 4}, "claims": [{"name": "gpu"}]})
     (finding,) = findings(cluster, RULE)
     assert finding.path == "spec.workerGroupSpecs[0].template.spec.resourceClaims"
