@@ -15,6 +15,8 @@ PORTS = ["--listen.admin-port=0"]
 INSTALLED = [*PORTS, "--installation.namespace=n"]
 COMMANDS = {"serve": [*INSTALLED, "--tls.source=self-signed", "--port=0"], "controller": INSTALLED}
 
+STARTED = {"serve": "listening for reviews", "controller": "following the cluster"}
+
 
 @pytest.mark.parametrize(
     ("command", "form"), [("serve", "json"), ("controller", "json"), ("controller", "text")]
@@ -26,7 +28,7 @@ def test_each_line_has_the_form_of_the_log(command: str, form: str, tmp_path: Pa
         words = [command, *COMMANDS[command], f"--log.format={form}", config]
         program = [sys.executable, *PROGRAM, *words]
         with subprocess.Popen(program, stdout=out, stderr=subprocess.STDOUT) as process:
-            until(lambda: "/readyz" in log.read_text() or process.poll() is not None, 60)
+            until(lambda: STARTED[command] in log.read_text() or process.poll() is not None, 60)
             process.kill()
     lines = log.read_text().splitlines()
     assert any("/readyz" in line for line in lines)

@@ -342,6 +342,25 @@ def test_without_the_policy_for_tenants_repair_is_off_and_says_so(
     server.policies = known
     looked(server, 0.0, 31.0)
     assert server.pods == {}
+    assert "repair is on" not in caplog.text
+
+
+def test_repair_is_on_again_when_the_policy_for_tenants_is_applied(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level("INFO")
+    server = Server()
+    known, server.policies = server.policies, {}
+    reads = []
+
+    async def restore(_verb: str, path: str) -> None:
+        if path.startswith("/apis/admissionregistration"):
+            reads.append(path)
+            server.policies = known if len(reads) > 1 else {}
+
+    server.before = restore
+    looked(server, 0.0, 60.0)
+    assert "repair is on" in caplog.text
 
 
 def test_each_group_of_a_cluster_is_repaired_at_one_look() -> None:

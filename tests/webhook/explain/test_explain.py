@@ -39,6 +39,7 @@ def test_a_pod_has_its_identity_and_its_values_with_reasons(said: Said) -> None:
     out = said(Scene())
     assert "host 3 of replica 0" in out
     assert "label ray.io/replica-host-index=3" in out
+    assert "Running, created " in out
     assert "✓ hostname=tpu-0-3" in out
     reason = "# index of the host in its slice"
     assert f"✓ TPU_WORKER_ID=3 in ray-worker, wait-gcs-ready {reason}" in out
