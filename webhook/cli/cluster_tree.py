@@ -7,6 +7,7 @@ from rich.console import Group as Lines
 from rich.console import RenderableType
 from rich.table import Table
 
+from webhook.api.formats import shorten
 from webhook.cli.terminal import Column, Text, grid, listing, mark, style, symbols
 from webhook.diagnostics import report
 from webhook.diagnostics.diagnosis import Problem
@@ -87,7 +88,7 @@ def _table(cluster: report.RayClusterReport, now: float, *, wide: bool) -> Table
     for problem in cluster.problems:
         problems.setdefault((problem.group, problem.replica), []).append(problem)
     for group in cluster.groups:
-        name = group.name
+        name = shorten(group.name)  # one that KubeRay refuses has any length
         for row in _rows(group, cluster, problems, now, wide=wide):
             table.add_row("", Text(name), *row)
             name = ""

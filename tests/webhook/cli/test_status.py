@@ -153,6 +153,12 @@ def test_many_complete_replicas_share_a_row(status: Run) -> None:
     assert "replica 8 " not in out
 
 
+def test_a_name_that_no_group_can_have_is_shortened(status: Run) -> None:
+    out = status(Scene(a_cluster("llama").group("g" * 9999, replicas=1))).out
+    assert "  gggg" in out
+    assert len(out) < 2000
+
+
 def test_one_raycluster_can_be_chosen(status: Run) -> None:
     assert status(Scene(), "llama").status == 0
     code, _, err = status(Scene(), "lama")
