@@ -4,7 +4,8 @@ import asyncio
 import socket
 import ssl
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
 from time import monotonic, sleep
@@ -66,6 +67,21 @@ class Listener:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+
+
+@contextmanager
+def listening(
+    directory: Path,
+    pair: Pair,
+    client_ca: Path | None = None,
+    client_names: tuple[str, ...] = (),
+    context: SwappingContext | None = None,
+) -> Iterator[Listener]:
+    """Serve with a pair, which is written into the directory and loaded before the block."""
+    write(directory, pair)
+    with Listener(directory, client_ca, client_names, context) as listener:
+        until(lambda: listener.watcher.loads)
+        yield listener
 
 
 def _application() -> FastAPI:

@@ -15,6 +15,7 @@ from tests.harness.listener import (
     Listener,
     ask,
     authority,
+    listening,
     serial,
     server_pair,
     trusting,
@@ -29,12 +30,9 @@ from webhook.config.configuration import CipherSuite
 VERSIONS = [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3]
 
 
-def test_a_new_pair_is_served_without_one_failed_request(tmp_path: Path) -> None:
-    signer = authority()
+def test_a_new_pair_is_served_without_one_failed_request(tmp_path: Path, signer: Pair) -> None:
     pairs = [server_pair(signer) for _ in range(6)]
-    write(tmp_path, pairs[0])
-    with Listener(tmp_path) as listener:
-        until(lambda: listener.watcher.loads == 1)
+    with listening(tmp_path, pairs[0]) as listener:
         url = f"https://127.0.0.1:{listener.port}/"
         with Callers(trusting(signer), lambda client: client.get(url)) as callers:
             for number, pair in enumerate(pairs[1:], 2):
@@ -47,48 +45,38 @@ def test_a_new_pair_is_served_without_one_failed_request(tmp_path: Path) -> None
 
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("name", ["localhost", None])
-def test_a_new_pair_is_served(tmp_path: Path, version: ssl.TLSVersion, name: str | None) -> None:
-    signer = authority()
+def test_a_new_pair_is_served(
+    tmp_path: Path, signer: Pair, version: ssl.TLSVersion, name: str | None
+) -> None:
     first, second = server_pair(signer), server_pair(signer)
-    write(tmp_path, first)
-    with Listener(tmp_path) as listener:
-        until(lambda: listener.watcher.loads)
+    with listening(tmp_path, first) as listener:
         assert ask(listener.port, trusting(signer, version), name=name)[0] == serial(first)
         write(tmp_path, second)
         until(lambda: listener.watcher.loads == 2)
         assert ask(listener.port, trusting(signer, version), name=name)[0] == serial(second)
 
 
-def test_tls_1_1_is_refused(tmp_path: Path) -> None:
-    signer = authority()
-    write(tmp_path, server_pair(signer))
+def test_tls_1_1_is_refused(tmp_path: Path, signer: Pair) -> None:
     context = trusting(signer)
     context.set_ciphers("DEFAULT:@SECLEVEL=0")
     with pytest.warns(DeprecationWarning, match="TLSv1_1"):
         context.minimum_version = context.maximum_version = ssl.TLSVersion.TLSv1_1
-    with Listener(tmp_path) as listener:
-        until(lambda: listener.watcher.loads)
-        with pytest.raises(ssl.SSLError):
-            ask(listener.port, context)
+    with listening(tmp_path, server_pair(signer)) as listener, pytest.raises(ssl.SSLError):
+        ask(listener.port, context)
 
 
-def test_the_minimum_version_is_a_setting(tmp_path: Path) -> None:
-    signer = authority()
-    write(tmp_path, server_pair(signer))
-    with Listener(tmp_path, context=SwappingContext(min_version="VersionTLS13")) as listener:
-        until(lambda: listener.watcher.loads)
+def test_the_minimum_version_is_a_setting(tmp_path: Path, signer: Pair) -> None:
+    newest = SwappingContext(min_version="VersionTLS13")
+    with listening(tmp_path, server_pair(signer), context=newest) as listener:
         assert ask(listener.port, trusting(signer, ssl.TLSVersion.TLSv1_3))
         with pytest.raises(ssl.SSLError):
             ask(listener.port, trusting(signer, ssl.TLSVersion.TLSv1_2))
 
 
-def test_cipher_suites_of_tls_1_2_are_a_setting(tmp_path: Path) -> None:
-    signer = authority()
-    write(tmp_path, server_pair(signer))
+def test_cipher_suites_of_tls_1_2_are_a_setting(tmp_path: Path, signer: Pair) -> None:
     allowed = SwappingContext(cipher_suites=["TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256"])
     client = trusting(signer, ssl.TLSVersion.TLSv1_2)
-    with Listener(tmp_path, context=allowed) as listener:
-        until(lambda: listener.watcher.loads)
+    with listening(tmp_path, server_pair(signer), context=allowed) as listener:
         assert ask(listener.port, client)
         client.set_ciphers("ECDHE-ECDSA-AES128-GCM-SHA256")
         with pytest.raises(ssl.SSLError):
@@ -101,8 +89,7 @@ def test_every_cipher_suite_of_the_settings_has_a_name_of_openssl() -> None:
     assert set(CIPHERS.values()) <= names
 
 
-def test_without_a_certificate_handshakes_are_refused_until_one_is_there(tmp_path: Path) -> None:
-    signer = authority()
+def test_handshakes_are_refused_until_a_certificate_exists(tmp_path: Path, signer: Pair) -> None:
     with Listener(tmp_path) as listener:
         until(lambda: listener.watcher.problem)
         with pytest.raises(REFUSED):
@@ -118,13 +105,10 @@ def test_without_a_certificate_handshakes_are_refused_until_one_is_there(tmp_pat
     "not valid yet",
 ])  # fmt: skip
 def test_an_unusable_pair_heals(
-    tmp_path: Path, fault: str, caplog: pytest.LogCaptureFixture
+    tmp_path: Path, signer: Pair, fault: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    signer = authority()
     good, other = server_pair(signer), server_pair(signer)
-    write(tmp_path, good)
-    with Listener(tmp_path) as listener:
-        until(lambda: listener.watcher.loads)
+    with listening(tmp_path, good) as listener:
         spoil(tmp_path, fault, other, signer)
         until(lambda: listener.watcher.problem)
         for version in VERSIONS:
@@ -158,8 +142,7 @@ def spoil(directory: Path, fault: str, other: Pair, signer: Pair) -> None:
         write(directory, server_pair(signer, datetime.now(UTC) + timedelta(hours=1)))
 
 
-def test_a_pair_is_served_from_the_first_moment_of_its_validity(tmp_path: Path) -> None:
-    signer = authority()
+def test_a_pair_is_served_from_its_first_valid_moment(tmp_path: Path, signer: Pair) -> None:
     now = datetime.now(UTC).replace(microsecond=0)
     good, later = server_pair(signer), server_pair(signer, now + timedelta(minutes=60))
     context, clock = SwappingContext(), [now.timestamp()]
@@ -191,18 +174,15 @@ def test_a_pair_that_is_not_valid_yet_is_not_ready_where_there_is_no_other() -> 
     assert [context.valid(each) for each in minutes] == [False, False, True]
 
 
-def test_an_expired_pair_is_served_when_there_is_no_better_and_is_not_valid(tmp_path: Path) -> None:
-    signer = authority()
-    write(tmp_path, server_pair(signer, datetime.now(UTC) - timedelta(days=2)))
-    with Listener(tmp_path) as listener:
-        until(lambda: listener.watcher.loads)
+def test_an_expired_pair_alone_is_served_and_not_valid(tmp_path: Path, signer: Pair) -> None:
+    expired = server_pair(signer, datetime.now(UTC) - timedelta(days=2))
+    with listening(tmp_path, expired) as listener:
         assert not listener.context.valid(datetime.now(UTC).timestamp())
         with pytest.raises(ssl.SSLCertVerificationError, match="expired"):
             ask(listener.port, trusting(signer))
 
 
-def test_a_symlink_swap_as_kubelet_does_it_is_seen_as_one_change(tmp_path: Path) -> None:
-    signer = authority()
+def test_a_symlink_swap_of_kubelet_is_one_change(tmp_path: Path, signer: Pair) -> None:
     first, second = server_pair(signer), server_pair(signer)
     mount(tmp_path, "..2026_01", first)
     for name in ("tls.crt", "tls.key"):

@@ -8,14 +8,13 @@ import pytest
 from cryptography import x509
 from cryptography.exceptions import InvalidSignature
 
-from webhook.certs.context import CertificateError, SwappingContext, read_validity
+from webhook.certs.context import CertificateError, read_validity
 from webhook.certs.issue import CLOCK_SKEW, Pair, issue_authority, issue_server
 from webhook.certs.self_signed import (
     PUBLISHED_FIRST,
     Holdings,
     SelfSigned,
     advance,
-    read_holdings,
     write_holdings,
 )
 from webhook.kubeclient.errors import ApiError
@@ -111,33 +110,6 @@ def test_over_twelve_years_every_pair_is_trusted_by_the_bundle_of_a_minute_befor
     assert len(authorities) == 2
     assert 60 < len(leaves) < 85
     assert secret_store.writes <= len(authorities) + len(leaves)
-
-
-async def test_replicas_that_start_at_once_agree_on_one_pair() -> None:
-    secret_store, clock = MemorySecretStore(), Clock()
-
-    pairs = await asyncio.gather(*(replica(secret_store, clock).fetch() for _ in range(4)))
-    assert len({pair.certificate for pair in pairs}) == 1
-    assert secret_store.writes == 1
-    SwappingContext().load(pairs[0])
-
-
-def test_nothing_is_written_when_nothing_is_due() -> None:
-    secret_store, clock = MemorySecretStore(), Clock()
-    source = replica(secret_store, clock)
-    first = asyncio.run(source.fetch())
-    clock.now += timedelta(days=40)
-    assert asyncio.run(source.fetch()) == first
-    assert secret_store.writes == 1
-
-
-def test_a_bundle_that_someone_removed_is_published_again() -> None:
-    secret_store, clock = MemorySecretStore(), Clock()
-    source = replica(secret_store, clock)
-    asyncio.run(source.fetch())
-    published, secret_store.bundle = secret_store.bundle, b""
-    asyncio.run(source.fetch())
-    assert secret_store.bundle == published
 
 
 def test_a_new_authority_is_published_beside_the_old_one_before_it_signs() -> None:
@@ -255,12 +227,6 @@ def test_an_unreachable_vault_is_a_complaint_and_no_end() -> None:
 
     with pytest.raises(CertificateError, match="refused"):
         asyncio.run(replica(Unreachable(), Clock()).fetch())
-
-
-def test_holdings_survive_the_secret() -> None:
-    held = advance(None, NAMES, START)._replace(previous=b"previous")
-    assert read_holdings(write_holdings(held)) == held
-    assert read_holdings({}) is None
 
 
 @pytest.mark.parametrize(("data", "text"), [

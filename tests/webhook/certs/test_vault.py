@@ -41,13 +41,21 @@ def source(secret_store: SecretStore) -> SelfSigned:
     return SelfSigned(secret_store, NAMES)
 
 
-def test_the_first_start_fills_the_secret_and_every_bundle(tmp_path: Path) -> None:
+def test_the_first_start_fills_the_secret_and_every_bundle_and_the_second_writes_nothing(
+    tmp_path: Path,
+) -> None:
+    async def twice(secret_store: SecretStore) -> tuple[Pair, Pair]:
+        return await source(secret_store).fetch(), await source(secret_store).fetch()
+
     with registry() as objects:
-        pair = with_vault(objects, tmp_path, lambda secret_store: source(secret_store).fetch())
+        first, second = with_vault(objects, tmp_path, twice)
+        assert first == second
         data = objects.objects[SECRET]["data"]
-        assert base64.b64decode(data["tls.crt"]) == pair.certificate
+        assert base64.b64decode(data["tls.crt"]) == first.certificate
         assert objects.bundles() == {data["ca.crt"]}
         assert objects.objects[MUTATING]["webhooks"][0]["sideEffects"] == "NoneOnDryRun"
+        patched = [path for method, path in objects.requests if method == "PATCH"]
+        assert sorted(patched) == sorted((SECRET, MUTATING, VALIDATING))
 
 
 def test_replicas_agree_on_the_pair_of_the_first(tmp_path: Path) -> None:
@@ -59,18 +67,6 @@ def test_replicas_agree_on_the_pair_of_the_first(tmp_path: Path) -> None:
         data = objects.objects[SECRET]["data"]
         assert {pair.certificate for pair in pairs} == {base64.b64decode(data["tls.crt"])}
         assert objects.bundles() == {data["ca.crt"]}
-
-
-def test_a_second_look_writes_nothing(tmp_path: Path) -> None:
-    async def twice(secret_store: SecretStore) -> tuple[Pair, Pair]:
-        return await source(secret_store).fetch(), await source(secret_store).fetch()
-
-    with registry() as objects:
-        first, second = with_vault(objects, tmp_path, twice)
-        assert first == second
-        assert sorted(path for method, path in objects.requests if method == "PATCH") == sorted(
-            (SECRET, MUTATING, VALIDATING)
-        )
 
 
 def test_two_processes_serve_with_the_certificate_that_one_of_them_made(tmp_path: Path) -> None:
@@ -119,18 +115,6 @@ def test_the_pair_is_served_without_a_configuration_whose_bundle_is_written_when
     assert [text.partition(" does")[0] for text in missing] == [
         " ".join(path.split("/")[-2:]) for path in absent
     ]
-
-
-def test_a_process_is_ready_before_its_configurations_exist(tmp_path: Path) -> None:
-    with registry() as objects:
-        kept = {path: objects.objects.pop(path) for path in (MUTATING, VALIDATING)}
-        flags = ("--tls.source", "self-signed", "--installation.namespace", "ray-webhook")
-        config = ("--kubeconfig", str(objects.kubeconfig(tmp_path)))
-        with serving(tmp_path, [], *flags, *config) as server:
-            until(lambda: httpx.get(f"{server.admin}/readyz", timeout=60).is_success, 60)
-            for path, configuration in kept.items():
-                objects.put(path, configuration)
-            until(lambda: objects.bundles() == {objects.objects[SECRET]["data"]["ca.crt"]}, 60)
 
 
 def test_certificates_are_dated_by_the_api_server(tmp_path: Path) -> None:
