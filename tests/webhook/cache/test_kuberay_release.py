@@ -1,19 +1,15 @@
 """KubeRay's release is that of the stored CRD; the complete CRD is read only after a change."""
 
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
 
-from tests.harness.fake_api import CRDS, FakeApi, Object
-from tests.harness.following import beside, client_of, eventually, plain
+from tests.harness.fake_api import FakeApi, Object
+from tests.harness.following import client_of, plain
 from webhook.cache.kuberay_release import KubeRayStored
-from webhook.kubeclient.discovery import Discovery
 from webhook.validation.crd import Schema, releases, schema_of
 from webhook.validation.finding import KubeRay
-
-OFTEN = 0.02
 
 
 def definition(release: KubeRay, generation: int = 1) -> Object:
@@ -50,74 +46,50 @@ def spec_of(crd: Object) -> dict[str, Any]:
     return fields
 
 
-@asynccontextmanager
-async def asking(api: FakeApi) -> AsyncIterator[list[KubeRay | None]]:
-    """Ask a fake API server until the end of the block; yield what was told so far."""
+@pytest.fixture
+async def question(api: FakeApi) -> AsyncIterator[KubeRayStored]:
     async with client_of(plain(api)) as connection:
-        reported: list[KubeRay | None] = []
-        discovery = Discovery(KubeRayStored(connection), OFTEN)
-        discovery.subscribe(reported.append)
-        async with beside(discovery.run()):
-            yield reported
+        yield KubeRayStored(connection)
 
 
 @pytest.mark.parametrize("release", releases())
-async def test_each_release_is_known_by_its_fields(api: FakeApi, release: KubeRay) -> None:
+async def test_each_release_is_known_by_its_fields(
+    api: FakeApi, question: KubeRayStored, release: KubeRay
+) -> None:
     api.definition = definition(release)
-    async with asking(api) as reported:
-        await eventually(lambda: reported)
-        assert reported == [release]
+    assert await question.ask() == release
 
 
-async def test_a_later_release_is_taken_for_the_newest_that_is_known(api: FakeApi) -> None:
+async def test_a_later_release_is_taken_for_the_newest_that_is_known(
+    api: FakeApi, question: KubeRayStored
+) -> None:
     api.definition = definition(releases()[-1])
     spec_of(api.definition)["fieldOfTomorrow"] = {"type": "string"}
-    async with asking(api) as reported:
-        await eventually(lambda: reported)
-        assert reported == [releases()[-1]]
+    assert await question.ask() == releases()[-1]
 
 
-async def test_a_crd_that_lacks_what_every_known_release_has_tells_nothing(api: FakeApi) -> None:
+async def test_a_crd_that_lacks_what_every_known_release_has_tells_nothing(
+    api: FakeApi, question: KubeRayStored
+) -> None:
     api.definition = definition(releases()[-1])
     del spec_of(api.definition)["headGroupSpec"]
-    async with asking(api) as reported:
-        await eventually(lambda: reported)
-        assert reported == [None]
+    assert await question.ask() is None
 
 
-async def test_all_of_the_crd_is_read_once_and_again_when_it_changed(api: FakeApi) -> None:
-    def asked() -> int:
-        return api.count("list", CRDS)
-
-    api.definition = definition((1, 6))
-    async with asking(api) as reported:
-        await eventually(lambda: asked() > 6)
-        assert (reported, api.whole_definitions) == ([(1, 6)], 1)
-        api.definition = definition((1, 7), generation=2)
-        await eventually(lambda: len(reported) > 1)
-        seen = asked()
-        await eventually(lambda: asked() > seen + 4)
-        assert (reported, api.whole_definitions) == ([(1, 6), (1, 7)], 2)
-
-
-async def test_a_crd_that_is_gone_tells_nothing_until_it_is_back(api: FakeApi) -> None:
-    api.definition = definition((1, 5))
-    async with asking(api) as reported:
-        await eventually(lambda: reported == [(1, 5)])
-        held, api.definition = api.definition, None
-        await eventually(lambda: reported == [(1, 5), None])
-        api.definition = held
-        await eventually(lambda: reported == [(1, 5), None, (1, 5)])
-
-
-@pytest.mark.parametrize(("status", "expected"), [(403, [None]), (500, [])])
-async def test_a_request_may_fail(
-    api: FakeApi, status: int, expected: list[KubeRay | None]
+async def test_all_of_the_crd_is_read_once_and_again_when_it_changed(
+    api: FakeApi, question: KubeRayStored
 ) -> None:
     api.definition = definition((1, 6))
-    api.before = lambda request: status if request.resource == CRDS else 0
-    async with asking(api) as reported:
-        await eventually(lambda: api.count("list", CRDS) > 1)
-        assert reported == expected
-        api.before = lambda _: 0
-        await eventually(lambda: reported[-1:] == [(1, 6)])
+    assert [await question.ask() for _ in range(3)] == [(1, 6)] * 3
+    assert api.whole_definitions == 1
+    api.definition = definition((1, 7), generation=2)
+    assert [await question.ask() for _ in range(3)] == [(1, 7)] * 3
+    assert api.whole_definitions == 2
+
+
+async def test_a_crd_that_is_gone_tells_nothing_until_it_is_back(
+    api: FakeApi, question: KubeRayStored
+) -> None:
+    for stored in (definition((1, 5)), None, definition((1, 5))):
+        api.definition = stored
+        assert await question.ask() == ((1, 5) if stored else None)

@@ -12,13 +12,12 @@ import pytest
 import yaml
 
 from tests.harness.fake_api import FakeApi
-from tests.harness.following import QUICK, eventually, following, plain
+from tests.harness.following import QUICK, eventually, plain
 from tests.webhook.kubeclient.certificates import server_tls
 from tests.webhook.kubeclient.scripted import Visit, scripted
 from webhook.cache.informer import ListWatch
 from webhook.cache.serve_stores import PodStore, pods_in
 from webhook.groups.identity_index import Membership
-from webhook.groups.required_reads import ReadCluster
 from webhook.kubeclient.access import Access, Load, in_cluster
 from webhook.kubeclient.client import Api
 from webhook.kubeclient.errors import ApiError, ConfigurationError
@@ -52,24 +51,22 @@ def in_pod(api: FakeApi, token: Path, authority: Path) -> Load:
 
 
 async def test_kubeconfigs_with_certificate_or_token_file_work(pki: Path, tmp_path: Path) -> None:
-    async with FakeApi().serving(server_tls(pki, clients=True)) as api:
+    async with FakeApi().serving(server_tls(pki, clients=True)) as fake:
         data = base64.b64encode((pki / "client.key").read_bytes()).decode()
         user = {"client-certificate": str(pki / "client.crt"), "client-key-data": data}
-        async with following(
-            api, load=kubeconfig(write_kubeconfig(tmp_path / "certs", api.url, user, pki))
-        ) as f:
-            await eventually(lambda: f.synced)
+        path = write_kubeconfig(tmp_path / "certs", fake.url, user, pki)
+        async with Api(kubeconfig(path)) as api:
+            assert await api.get("/api/v1/pods", [], 5.0)
     token = tmp_path / "token"
-    token.write_text("first")
-    async with FakeApi(accepts="Bearer first").serving(server_tls(pki)) as api:
-        load = kubeconfig(
-            write_kubeconfig(tmp_path / "token-file", api.url, {"tokenFile": str(token)}, pki)
-        )
-        async with following(api, load=load) as f:
-            await eventually(lambda: f.synced)
+    token.write_text("first\n")
+    async with FakeApi(accepts="Bearer first").serving(server_tls(pki)) as fake:
+        user = {"tokenFile": str(token)}
+        path = write_kubeconfig(tmp_path / "token-file", fake.url, user, pki)
+        async with Api(kubeconfig(path)) as api:
+            assert await api.get("/api/v1/pods", [], 5.0)
             token.write_text("second")
-            api.accepts = "Bearer second"
-            await f.state.reader.read(ReadCluster("default", "ray", ""))
+            fake.accepts = "Bearer second"
+            assert await api.get("/api/v1/pods", [], 5.0)
 
 
 async def test_a_server_of_another_authority_is_not_talked_to(pki: Path, tmp_path: Path) -> None:
@@ -238,17 +235,12 @@ async def test_a_proxy_of_the_environment_is_used_but_for_exempt_hosts(
 ) -> None:
     asked: list[bytes] = []
 
-    async def proxy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        asked.append((await reader.readline()).split()[1])
-        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}")
-        writer.close()
+    async def proxy(visit: Visit) -> None:
+        asked.append((await visit.request()).split()[1])
+        await visit.say(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}")
 
-    async with (
-        await asyncio.start_server(proxy, "127.0.0.1", 0) as listener,
-        FakeApi().serving() as fake,
-    ):
-        port = listener.sockets[0].getsockname()[1]
-        monkeypatch.setenv("http_proxy", f"{scheme}127.0.0.1:{port}")
+    async with scripted(proxy) as server, FakeApi().serving() as fake:
+        monkeypatch.setenv("http_proxy", f"{scheme}127.0.0.1:{server.port}")
         monkeypatch.setenv("no_proxy", exempt)
         async with Api(plain(fake)) as api:
             await api.get("/api/v1/pods", [], 1.0)
@@ -259,33 +251,20 @@ async def test_a_proxy_of_the_environment_is_used_but_for_exempt_hosts(
 async def test_a_proxy_survives_a_renewal(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     answers = [b"401 Unauthorized", b"200 OK", b"200 OK"]
 
-    async def proxy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await reader.readuntil(b"\r\n\r\n")
-        writer.write(
-            b"HTTP/1.1 %b\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}" % answers.pop(0)
-        )
-        writer.close()
+    async def proxy(visit: Visit) -> None:
+        await visit.request()
+        await visit.say(b"HTTP/1.1 %b\r\nContent-Length: 2\r\n\r\n{}" % answers.pop(0))
 
     empty = {"proxy-url": ""}  # as a template may leave it
     server = "http://kubernetes.invalid"
     path = write_kubeconfig(tmp_path / "config", server, {"token": "it"}, cluster=empty)
-    async with await asyncio.start_server(proxy, "127.0.0.1", 0) as listener:
-        port = listener.sockets[0].getsockname()[1]
-        monkeypatch.setenv("http_proxy", f"http://127.0.0.1:{port}")
+    async with scripted(proxy) as listener:
+        monkeypatch.setenv("http_proxy", f"http://127.0.0.1:{listener.port}")
         monkeypatch.setenv("no_proxy", "")
         async with Api(kubeconfig(path)) as api:
             for _ in range(2):
                 assert await api.get("/api/v1/pods", [], 1.0) == b"{}"
         assert not answers
-
-
-async def test_a_token_file_may_end_with_a_line_end(tmp_path: Path) -> None:
-    token = tmp_path / "token"
-    token.write_text("first\n")
-    async with FakeApi(accepts="Bearer first").serving() as fake:
-        path = write_kubeconfig(tmp_path / "config", fake.url, {"tokenFile": str(token)})
-        async with Api(kubeconfig(path)) as api:
-            await api.get("/api/v1/pods", [], 1.0)
 
 
 async def test_in_a_pod_a_changed_token_is_read_again(pki: Path, tmp_path: Path) -> None:

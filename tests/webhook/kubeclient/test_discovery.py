@@ -1,6 +1,6 @@
 """Discovery: the resources that the API server serves, and no change during an outage."""
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import pytest
@@ -12,22 +12,14 @@ from webhook.kubeclient.discovery import Discovery, KubernetesRelease, PodGroups
 OFTEN = 0.02
 
 
-class Asking:
-    """A discovery that runs, and what it told."""
-
-    def __init__(self, discovery: Discovery[str]) -> None:
-        self.discovery = discovery
-        self.reported: list[str | None] = []
-        discovery.subscribe(self.reported.append)
-
-
 @asynccontextmanager
-async def asking(api: FakeApi) -> AsyncIterator[Asking]:
-    """Ask a fake API server, until the end of the block."""
+async def asking(api: FakeApi) -> AsyncIterator[tuple[Discovery[str], list[str | None]]]:
+    """Ask a fake API server until the end of the block; yield what was reported so far too."""
     async with client_of(plain(api)) as connection:
-        found = Asking(Discovery(PodGroupsServed(connection), OFTEN))
-        async with beside(found.discovery.run()):
-            yield found
+        discovery, reported = Discovery(PodGroupsServed(connection), OFTEN), list[str | None]()
+        discovery.subscribe(reported.append)
+        async with beside(discovery.run()):
+            yield discovery, reported
 
 
 @pytest.mark.parametrize(("served", "found"), [
@@ -36,30 +28,30 @@ async def asking(api: FakeApi) -> AsyncIterator[Asking]:
 ])  # fmt: skip
 async def test_the_best_version_is_given(api: FakeApi, served: set[str], found: str | None) -> None:
     api.served = served
-    async with asking(api) as asked:
+    async with asking(api) as (discovery, reported):
         await eventually(lambda: api.requests and len(api.requests) > 6)
-        assert asked.reported == [found]
-        assert (asked.discovery.answered, asked.discovery.found) == (True, found)
+        assert reported == [found]
+        assert (discovery.answered, discovery.found) == (True, found)
 
 
 async def test_a_late_subscriber_is_notified_too(api: FakeApi) -> None:
     api.served = {"v1beta1"}
-    async with asking(api) as asked:
-        await eventually(lambda: asked.reported)
+    async with asking(api) as (discovery, reported):
+        await eventually(lambda: reported)
         late: list[str | None] = []
-        asked.discovery.subscribe(late.append)
+        discovery.subscribe(late.append)
         assert late == ["v1beta1"]
 
 
 async def test_upgrade_and_gate_are_noticed(api: FakeApi, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO", "webhook.kubeclient")
     api.served = {"v1alpha2"}
-    async with asking(api) as asked:
-        await eventually(lambda: asked.reported == ["v1alpha2"])
+    async with asking(api) as (_, reported):
+        await eventually(lambda: reported == ["v1alpha2"])
         api.served = {"v1beta1"}
-        await eventually(lambda: asked.reported == ["v1alpha2", "v1beta1"])
+        await eventually(lambda: reported == ["v1alpha2", "v1beta1"])
         api.served = set()
-        await eventually(lambda: asked.reported == ["v1alpha2", "v1beta1", None])
+        await eventually(lambda: reported == ["v1alpha2", "v1beta1", None])
     assert [record.getMessage() for record in caplog.records] == [
         "scheduling.k8s.io/v1alpha2 is served by the API server",
         "scheduling.k8s.io/v1beta1 is served by the API server, which is new",
@@ -69,41 +61,41 @@ async def test_upgrade_and_gate_are_noticed(api: FakeApi, caplog: pytest.LogCapt
 
 async def test_an_outage_keeps_the_answer(api: FakeApi, caplog: pytest.LogCaptureFixture) -> None:
     api.served = {"v1beta1"}
-    async with asking(api) as asked:
-        await eventually(lambda: asked.reported)
+    async with asking(api) as (discovery, reported):
+        await eventually(lambda: reported)
         api.before = lambda _: 500
         seen = len(api.requests)
         await eventually(lambda: len(api.requests) > seen + 4)
-        assert asked.discovery.found == "v1beta1"
+        assert discovery.found == "v1beta1"
         api.before = lambda _: 0
         seen = len(api.requests)
         await eventually(lambda: len(api.requests) > seen + 2)
-        assert asked.reported == ["v1beta1"]
+        assert reported == ["v1beta1"]
     assert len([record for record in caplog.records if record.levelname == "WARNING"]) == 1
 
 
 async def test_before_the_first_answer_nothing_is_known(api: FakeApi) -> None:
     api.before = lambda _: 503
     api.served = {"v1beta1"}
-    async with asking(api) as asked:
+    async with asking(api) as (discovery, reported):
         await eventually(lambda: len(api.requests) > 3)
-        assert (asked.reported, asked.discovery.answered) == ([], False)
+        assert (reported, discovery.answered) == ([], False)
         api.before = lambda _: 0
-        await eventually(lambda: asked.reported == ["v1beta1"])
+        await eventually(lambda: reported == ["v1beta1"])
 
 
 async def test_an_account_without_the_right_leaves_the_webhook_ready(api: FakeApi) -> None:
     api.before = lambda _: 403
-    async with asking(api) as asked:
-        await eventually(lambda: asked.discovery.answered)
-        assert asked.reported == [None]
+    async with asking(api) as (discovery, reported):
+        await eventually(lambda: discovery.answered)
+        assert reported == [None]
         api.before = lambda _: 0
         api.served = {"v1beta1"}
-        await eventually(lambda: asked.reported == [None, "v1beta1"])
+        await eventually(lambda: reported == [None, "v1beta1"])
         api.before = lambda _: 403
         seen = len(api.requests)
         await eventually(lambda: len(api.requests) > seen + 3)
-        assert asked.discovery.found == "v1beta1"
+        assert discovery.found == "v1beta1"
 
 
 @pytest.mark.parametrize(
@@ -113,27 +105,5 @@ async def test_the_release_of_the_api_server_is_known_where_it_tells(
     api: FakeApi, minor: str, release: tuple[int, int] | None
 ) -> None:
     api.minor = minor
-    assert await releases(api, 1) == [release]
-
-
-async def test_another_release_is_reported_as_well(api: FakeApi) -> None:
-    api.minor = "34"
-
-    def upgrade(release: tuple[int, int] | None) -> None:
-        api.minor = "35" if release else "34"
-
-    assert await releases(api, 2, upgrade) == [(1, 34), (1, 35)]
-
-
-async def releases(
-    api: FakeApi, count: int, hear: Callable[[tuple[int, int] | None], None] | None = None
-) -> list[tuple[int, int] | None]:
     async with client_of(plain(api)) as connection:
-        reported: list[tuple[int, int] | None] = []
-        discovery = Discovery(KubernetesRelease(connection), OFTEN)
-        discovery.subscribe(reported.append)
-        if hear is not None:
-            discovery.subscribe(hear)
-        async with beside(discovery.run()):
-            await eventually(lambda: len(reported) >= count)
-    return reported
+        assert await KubernetesRelease(connection).ask() == release

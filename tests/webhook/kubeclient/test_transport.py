@@ -22,7 +22,7 @@ from webhook.cache.informer import ListWatch
 from webhook.cache.serve_stores import PodStore, pods_in
 from webhook.groups.identity import HostIdentity
 from webhook.groups.identity_index import Membership
-from webhook.kubeclient.access import Access, Load
+from webhook.kubeclient.access import Access
 from webhook.kubeclient.client import Api
 from webhook.kubeclient.errors import ApiError, ConfigurationError
 from webhook.kubeclient.timeouts import Timing
@@ -38,30 +38,24 @@ def zipped(body: bytes) -> bytes:
     return ZIPPED % (len(body), body)
 
 
-def loading(url: str, **more: Any) -> Load:  # noqa: ANN401 - fields of Access
-    """Return the access to a server, and more such as its proxy."""
+def client(url: str, **more: Any) -> Api:  # noqa: ANN401 - fields of Access
+    """Return a client of a server, with more such as its proxy."""
 
     async def load() -> Access:
         return Access(url, **more)
 
-    return load
-
-
-@asynccontextmanager
-async def opened(url: str, **more: Any) -> AsyncIterator[Api]:  # noqa: ANN401 - as above
-    async with Api(loading(url, **more)) as api:
-        yield api
+    return Api(load)
 
 
 @asynccontextmanager
 async def asking(script: Script) -> AsyncIterator[tuple[Api, Scripted]]:
     """Yield a client of a scripted server, and the server."""
-    async with scripted(script) as server, opened(f"http://127.0.0.1:{server.port}") as api:
+    async with scripted(script) as server, client(f"http://127.0.0.1:{server.port}") as api:
         yield api, server
 
 
 def saying(*pieces: bytes) -> Script:
-    """Return a script that answers each request with the same pieces."""
+    """Return a script that answers each request with the same pieces, and stays connected."""
 
     async def script(visit: Visit) -> None:
         while True:
@@ -77,17 +71,6 @@ def once(*pieces: bytes) -> Script:
     async def script(visit: Visit) -> None:
         await visit.request()
         await visit.say(*pieces)
-
-    return script
-
-
-def then_silent(*pieces: bytes) -> Script:
-    """Return a script that answers one request, and keeps the connection."""
-
-    async def script(visit: Visit) -> None:
-        await visit.request()
-        await visit.say(*pieces)
-        await asyncio.sleep(3600)
 
     return script
 
@@ -139,7 +122,7 @@ async def test_a_body_that_was_cut_short_while_compressed_is_an_error() -> None:
         assert await reads.items("things", "/it") is None
 
 
-async def test_a_body_without_end_is_given_up() -> None:
+async def test_a_body_and_a_line_without_end_are_given_up() -> None:
     sent = 0
 
     async def script(visit: Visit) -> None:
@@ -153,9 +136,12 @@ async def test_a_body_without_end_is_given_up() -> None:
 
     async with asking(script) as (api, _):
         error = await refused(api)
-    assert error.reason == "large"
-    assert str(error) == "the API server's response is larger than 64 MiB"
-    assert sent < 80
+        assert error.reason == "large"
+        assert str(error) == "the API server's response is larger than 64 MiB"
+        assert sent < 80
+        with pytest.raises(ApiError) as caught:
+            await streamed(api)
+        assert caught.value.reason == "garbled"
 
 
 async def test_a_page_that_is_too_large_is_read_as_smaller_ones() -> None:
@@ -253,7 +239,7 @@ async def test_a_get_is_repeated_when_the_server_closes_a_connection() -> None:
 
 
 async def test_a_request_that_is_given_up_closes_its_connection() -> None:
-    async with asking(then_silent(OK[:-1])) as (api, server):
+    async with asking(saying(OK[:-1])) as (api, server):
         for _ in range(2):
             with pytest.raises(ApiError, match=r"sent nothing within 0\.05 s") as caught:
                 await api.get("/it", (), 0.05)
@@ -277,20 +263,6 @@ async def test_a_stream_may_trickle_but_not_fall_silent() -> None:
             await streamed(api, 2.0)
     assert caught.value.reason == "timeout"
     assert asyncio.get_running_loop().time() - begun > 2.0 + 2.0
-
-
-async def test_a_line_without_end_is_given_up() -> None:
-    async def script(visit: Visit) -> None:
-        await visit.request()
-        visit.writer.write(CHUNKED)
-        while True:
-            visit.writer.write(b"%x\r\n%b\r\n" % (MIB, b"x" * MIB))
-            await visit.writer.drain()
-
-    async with asking(script) as (api, _):
-        with pytest.raises(ApiError) as caught:
-            await streamed(api)
-    assert caught.value.reason == "garbled"
 
 
 async def test_others_have_their_turn_while_a_stream_is_ahead() -> None:
@@ -343,7 +315,7 @@ async def test_the_path_of_a_server_stands_before_that_of_a_request(path: str, a
         heads.append(await visit.request())
         await visit.say(OK)
 
-    async with scripted(script) as server, opened(f"http://127.0.0.1:{server.port}{path}") as api:
+    async with scripted(script) as server, client(f"http://127.0.0.1:{server.port}{path}") as api:
         await api.get("/a \xfc/%20\r\nX: y", [("limit", "1")])
     target = f"{asked}/a%20%C3%BC/%20X:%20y?limit=1"
     assert heads[0].startswith(f"GET {target} HTTP/1.1\r\n".encode())
@@ -357,7 +329,7 @@ async def test_the_path_of_a_server_stands_before_that_of_a_request(path: str, a
 @pytest.mark.parametrize("which", ["url", "proxy"])
 def test_what_is_no_server_of_http_is_refused(url: str, which: str) -> None:
     async def story() -> None:
-        async with Api(loading(url) if which == "url" else loading("https://it", proxy=url)):
+        async with client(url) if which == "url" else client("https://it", proxy=url):
             pass
 
     with pytest.raises(ConfigurationError, match=r"is not a URL of http") as caught:
@@ -365,14 +337,10 @@ def test_what_is_no_server_of_http_is_refused(url: str, which: str) -> None:
     assert "secret" not in str(caught.value)
 
 
-async def nothing(_: Visit) -> None:
-    """Close the connection."""
-
-
 async def test_a_port_without_a_listener_is_named() -> None:
-    async with scripted(nothing) as server:
+    async with scripted(once()) as server:
         port = server.port
-    async with opened(f"http://127.0.0.1:{port}") as api:
+    async with client(f"http://127.0.0.1:{port}") as api:
         with pytest.raises(ApiError, match=f"127.0.0.1:{port}: ") as caught:
             await api.get("/it", (), 5.0)
         assert caught.value.reason == "refused"
@@ -404,7 +372,7 @@ async def test_a_proxy_opens_a_tunnel_for_tls(pki: Path, proxy_speaks_tls: bool)
             "proxy": f"{scheme}://it:s%40fe@127.0.0.1:{before.port}",
             "tls": lambda: ssl.create_default_context(cafile=str(pki / "ca.crt")),
         }
-        async with opened(f"https://127.0.0.1:{behind.port}", **way) as api:
+        async with client(f"https://127.0.0.1:{behind.port}", **way) as api:
             assert await api.get("/api/v1/pods", (), 5.0) == b"{}"
         assert (behind.visits, before.visits) == (1, 1)
         target = b"127.0.0.1:%d" % behind.port
@@ -433,7 +401,7 @@ async def passed(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> 
 async def test_a_proxy_that_opens_no_tunnel_is_a_failure(said: bytes, expected: str) -> None:
     async with scripted(once(said)) as before:
         there = f"http://127.0.0.1:{before.port}"
-        async with opened("https://kubernetes.invalid", proxy=there) as api:
+        async with client("https://kubernetes.invalid", proxy=there) as api:
             with pytest.raises(ApiError, match=expected) as caught:
                 await api.get("/it", (), 5.0)
             assert caught.value.reason in {"refused", "disconnected"}
