@@ -85,14 +85,13 @@ def terminal(*arguments: str, width: int, height: int) -> Iterator[Terminal]:
     fcntl.ioctl(follower, termios.TIOCSWINSZ, struct.pack("HHHH", height, width, 0, 0))
     kept = {key: value for key, value in os.environ.items() if key not in ("COLUMNS", "LINES")}
     environment = kept | {"TERM": "xterm-256color", "NO_COLOR": "1", "PYTHONIOENCODING": "utf-8"}
-    root = ROOT
     with subprocess.Popen(
         [*PROGRAM, *arguments],
         stdin=follower,
         stdout=follower,
         stderr=follower,
         env=environment,
-        cwd=root,
+        cwd=ROOT,
     ) as process:
         os.close(follower)
         try:

@@ -2,7 +2,6 @@
 
 import errno
 import os
-import socket
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -14,7 +13,6 @@ import yaml
 from tests.builders import a_cluster, a_pod
 from tests.harness.running import At, Run, Write
 from tests.harness.scenes import Object, Scene, llama
-from tests.harness.served import kubeconfig
 from webhook.api import names
 from webhook.cli import parsing
 from webhook.manifest.kuberay_pods import MOST_PODS
@@ -57,15 +55,11 @@ def test_wrong_shapes_have_lines(document: str, said: str, run: Run, write: Writ
 @pytest.mark.parametrize(("document", "said"), [
     (an_object("RayJob", 7), "given.yaml:5: RayJob x: refused: validate denies it: spec: "),
     (an_object("RayCronJob", {"jobTemplate": []}), "spec.jobTemplate: jobTemplate: a list"),
-    (an_object("RayService", {"rayClusterConfig": "text"}), "spec.rayClusterConfig: "),
     (an_object("RayJob", {}, labels=5), "metadata.labels: "),
     (an_object("RayCluster", {}, name=None), "metadata.name: the name is not set"),
     (with_group("{groupName: g, numOfHosts: two}"),
      "given.yaml:6: RayCluster c: refused: validate denies it: spec.workerGroupSpecs[0].num"),
     (f"{CLUSTER}spec:\n  headGroupSpec: word\n", "given.yaml:5: RayCluster c: refused: "),
-    (with_group("{groupName: g, replicas: 1, template: word}"),
-     "spec.workerGroupSpecs[0].template: "),
-    (with_group("{template: {spec: {containers: [1]}}}"), "template.spec.containers[0]: "),
     (with_group("{template: {spec: {containers: [{env: [1]}]}}}"), "containers[0].env[0]: "),
 ])  # fmt: skip
 def test_a_wrong_shape_of_a_ray_object_has_the_advice_of_validate(
@@ -99,11 +93,6 @@ def test_more_pods_than_a_cluster_has_are_a_change_of_a_field(at: At, write: Wri
     assert (ended.status, "replicas: 2 -> 2000000000" in ended.out) == (1, True)
 
 
-@pytest.mark.parametrize("command", ["preview", "diff"])
-def test_a_file_has_to_be_named(command: str, run: Run) -> None:
-    assert "name at least one file" in refused(run, command)
-
-
 def test_unreadable_files_say_why(run: Run, write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse_to_read(path: Path) -> bytes:
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
@@ -111,20 +100,6 @@ def test_unreadable_files_say_why(run: Run, write: Write, monkeypatch: pytest.Mo
     file = write(an_object("RayJob", {}))
     monkeypatch.setattr(Path, "read_bytes", refuse_to_read)  # root may read every file
     assert f"{file}: Permission denied: make it readable for you" in refused(run, "preview", file)
-
-
-def test_an_api_server_that_is_down_is_named_with_the_reason(run: Run, tmp_path: Path) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    error = refused(run, "status", "--kubeconfig", kubeconfig(tmp_path, port))
-    assert f"127.0.0.1:{port}: Connection refused; is the API server up" in error
-
-
-def test_a_rule_without_a_level_says_what_to_write(run: Run, write: Write) -> None:
-    error = refused(run, "validate", "--rule", "host-port", write(an_object("RayJob", {})))
-    assert error.endswith(
-        "--rule host-port: write host-port=off, host-port=warn or host-port=deny\n"
-    )
 
 
 @pytest.mark.parametrize("name", [None, 5])
@@ -166,16 +141,35 @@ def test_a_kubeconfig_with_a_duplicate_key_is_read_as_by_kubectl(at: At, tmp_pat
     assert (ended.status, ended.err) == (0, "")
 
 
-@pytest.mark.parametrize("port", ["65536", "99999999999", "-1", "x", "1.5"])
-def test_an_invalid_port_is_refused(port: str, run: Run) -> None:
-    error = refused(run, "dashboard", f"--port={port}")
-    assert f"'{port}' is not a port from 0 to 65535" in error
+PORTS = ("65536", "99999999999", "-1", "x", "1.5")
+TIMES = ("9" * 400, "9" * 5000, "1d", "soon", "")
 
 
-@pytest.mark.parametrize("span", ["9" * 400, "9" * 5000, "1d", "soon", ""])
-def test_an_invalid_time_is_refused(span: str, run: Run) -> None:
-    error = refused(run, "check", f"--wait={span}")
-    assert f"{span!r} is not a time: write 90s, 2m or 1h" in error
+@pytest.mark.parametrize(("words", "said"), [
+    (["preview"], "name at least one file"), (["diff"], "name at least one file"),
+    *((["dashboard", f"--port={port}"], f"'{port}' is not a port from 0 to 65535")
+      for port in PORTS),
+    *((["check", f"--wait={span}"], f"{span!r} is not a time: write 90s, 2m or 1h")
+      for span in TIMES),
+    *((["validate", "-j", jobs, "."], "is not a number of processes from 1 to 256")
+      for jobs in ("0", "-1", "many")),
+    (["validate", "--rule", "host-port", "x"],
+     "--rule host-port: write host-port=off, host-port=warn or host-port=deny\n"),
+    (["validate", "--require"], "name at least one file"),
+    (["validate", "x", "--cluster"], "or read a --cluster, but not both"),
+    *((["validate", "x", *flags], "add --cluster, or leave them out")
+      for flags in (["-n", "x"], ["-A"], ["--context", "x"], ["--kubeconfig", "x"])),
+    *((["validate", "--kuberay", release, "-f", "examples/gpu-2x8.yaml"],
+       f"no rules for KubeRay {release}: write one of 1.1, 1.2, 1.3, 1.4, 1.5, ")
+      for release in ("9.9", "1.0", "2.1")),
+    (["status", "--watch", "--state", "x"], "--watch follows a cluster"),
+    (["status", "--watch", "-o", "state"], "--watch follows a cluster"),
+])  # fmt: skip
+def test_an_invalid_argument_is_refused(words: list[str], said: str, run: Run) -> None:
+    assert said in refused(run, *words)
+
+
+def test_a_time_has_a_unit_or_is_in_seconds() -> None:
     assert [parsing.span(each) for each in ("90", "90s", "2m", "1h")] == [90, 90, 120, 3600]
 
 

@@ -7,7 +7,6 @@ import pytest
 from tests.builders import a_cluster
 from tests.harness.scenes import NOW, Scene, instant
 from tests.webhook.cli.terminals import a_console
-from tests.webhook.diagnostics.samples import samples
 from webhook.cli.cluster_tree import drawing
 from webhook.cli.terminal import show
 
@@ -88,11 +87,6 @@ def scene_of_none() -> Scene:
     return Scene(a_cluster("llama").group("tpu", hosts=4, replicas=0))
 
 
-def test_problems_of_the_installation_are_reported_in_the_last_line() -> None:
-    text = drawn(samples()["second-webhook"].scene(), 100)
-    assert text.splitlines()[-1].endswith("; 1 problem of the installation")
-
-
 PENDING = {"phase": "Pending", "conditions": [{"type": "PodScheduled", "status": "False"}]}
 
 
@@ -111,11 +105,6 @@ def test_a_problem_of_many_replicas_is_drawn_once_with_the_others_that_have_it()
     assert "28 replicas of 12-39" in text
     assert "replica 11 " in text
     assert "replica 12 " not in text
-
-
-def test_the_size_of_a_drawing_does_not_grow_with_the_replicas_that_have_a_problem() -> None:
-    few, many = (len(drawn(without_nodes(replicas), 100)) for replicas in (20, 200))
-    assert many < few + 100
 
 
 def test_wide_draws_each_problem_of_each_replica() -> None:

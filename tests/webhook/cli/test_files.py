@@ -105,8 +105,11 @@ def test_values_beside_objects_and_hidden_files_are_left_out(tmp_path: Path, wri
     write(f"- 1\n---\nkind: Kustomization\n---\n{CLUSTER}", name="a.yaml")
     for name in (".b.yaml", "..data/c.yaml", ".git/d.json", "notes.txt"):
         write(CLUSTER, name=name)
+    pod = '{"apiVersion": "v1", "kind": "Pod"}'
+    others = [write(pod, name=name) for name in ("b.yml", "s/c.json")]
     found = [(each.file, each.kind) for each in read_manifests([tmp_path])]
-    assert found == [(str(tmp_path / "a.yaml"), "RayCluster")]
+    pods = [(str(path), "Pod") for path in others]
+    assert found == [(str(tmp_path / "a.yaml"), "RayCluster"), *pods]
 
 
 @contextmanager

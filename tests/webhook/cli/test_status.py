@@ -43,6 +43,7 @@ def test_a_complete_raycluster_exits_with_0(status: Run) -> None:
     assert "being deleted" not in out
     assert out.splitlines()[-1] == "✓ 1 RayCluster, none degraded"
     assert status(Scene(), "-A").out == out
+    assert "node-0-0 node-0-1 node-0-2 node-0-3" in status(Scene(), "-o", "wide").out
 
 
 def test_a_missing_host_is_drawn_with_a_command(status: Run) -> None:
@@ -141,10 +142,6 @@ def test_replicas_share_an_entry_only_for_the_same_cause(status: Run) -> None:
     assert "more replica like it" not in out
 
 
-def test_wide_names_replicas_and_nodes(status: Run) -> None:
-    assert "node-0-0 node-0-1 node-0-2 node-0-3" in status(Scene(), "-o", "wide").out
-
-
 def test_many_complete_replicas_share_a_row(status: Run) -> None:
     code, out, _ = status(Scene(llama(replicas=14)).without("llama-tpu-worker-7-2"))
     assert code == 1
@@ -183,8 +180,9 @@ def test_errors_of_the_connection_have_a_fix(status: Run, run: Run, tmp_path: Pa
     code, out, err = run("status", "--kubeconfig", tmp_path / "none")
     assert (code, out) == (2, "")
     assert err.startswith("ray-webhook status: there is no kubeconfig")
-    code, _, err = run("status", "--kubeconfig", tmp_path / "kubeconfig")
-    assert (code, "is the API server up" in err) == (2, True)
+    code, out, err = run("status", "--kubeconfig", tmp_path / "kubeconfig")
+    assert (code, out) == (2, "")
+    assert re.search(r"127\.0\.0\.1:\d+: Connection refused; is the API server up", err)
 
 
 @pytest.mark.parametrize(("seconds", "text"), [
@@ -352,12 +350,6 @@ def test_an_object_without_a_name_is_named_by_its_line(kind: str, run: Run, writ
     code, _, err = run("status", "--state", file)
     assert (code, str(file) in err) == (2, True)
     assert ": metadata.name: set it: every object needs a name" in err
-
-
-def test_a_state_cannot_be_watched(tmp_path: Path, run: Run) -> None:
-    for flags in (("--state", tmp_path), ("-o", "state")):
-        ended = run("status", "--watch", *flags)
-        assert (ended.status, "--watch follows a cluster" in ended.err) == (2, True)
 
 
 @pytest.mark.parametrize(
