@@ -7,6 +7,7 @@ import pytest
 
 from tests import ROOT
 from tests.harness.ray_objects import (
+    ClusterBuilder,
     Json,
     a_cluster,
     a_job,
@@ -33,6 +34,35 @@ STARTUP = {
     "head-memory-too-small", "master-address-local",
 }  # fmt: skip
 SPREAD = {"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule"}
+CLAIM = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+TERM = {"topologyKey": "zone", "labelSelector": {}}
+TERM_OF_PODS = f"affinity.podAffinity.{PREFERRED}[0].podAffinityTerm"
+
+
+def required_of_node(**requirement: object) -> Json:
+    terms = [{"matchExpressions": [requirement]}]
+    return {"affinity": {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": terms}}}}
+
+
+def a_volume(**source: object) -> Json:
+    return {"volumes": [{"name": "a", **source}]}
+
+
+def projected(**source: object) -> Json:
+    return a_volume(projected={"sources": [source]})
+
+
+def a_variable(**source: object) -> Json:
+    return {"env": [{"name": "A", "valueFrom": source}]}
+
+
+def with_metadata(**metadata: object) -> Json:
+    """Return the template of a pod with one container."""
+    return {"metadata": metadata, "spec": {"containers": [{"name": "ray", "image": "ray:1"}]}}
+
+
+def mounts(*mounted: Json) -> Json:
+    return {"volumeMounts": [{"name": "shared-mem", **mount} for mount in mounted]}
 
 
 def in_pod(**fields: object) -> set[tuple[str, str]]:
@@ -86,6 +116,67 @@ def in_container(**fields: object) -> set[tuple[str, str]]:
     ({"hostUsers": False, "hostPID": True}, "security-invalid", "hostPID"),
     ({"shareProcessNamespace": True, "hostPID": True}, "security-invalid", "shareProcessNamespace"),
     ({"overhead": {"cpu": "-1"}}, "quantity-invalid", "overhead[cpu]"),
+    *((required_of_node(**requirement), "placement-invalid",
+       f"affinity.nodeAffinity.{REQUIRED}.nodeSelectorTerms[0].matchExpressions[0].{at}")
+      for at, requirement in (
+        ("operator", {"key": "a", "operator": "in"}), ("key", {"key": "", "operator": "Exists"}),
+        ("values", {"key": "a", "operator": "Gt", "values": ["1", "2"]}),
+        ("values", {"key": "a", "operator": "NotIn", "values": []}),
+        ("values", {"key": "a", "operator": "DoesNotExist", "values": ["b"]}),
+        ("values[1]", {"key": "a", "operator": "In", "values": ["b", "c d"]}),
+    )),
+    ({"tolerations": [{"key": "a b", "operator": "Exists"}]}, "placement-invalid",
+     "tolerations[0].key"),
+    ({"tolerations": [{"effect": "NoExecute"}]}, "placement-invalid", "tolerations[0].operator"),
+    ({"tolerations": [{"key": "a", "operator": "Exists", "value": "b"}]}, "placement-invalid",
+     "tolerations[0].value"),
+    ({"tolerations": [{"key": "a", "value": "b c"}]}, "placement-invalid", "tolerations[0].value"),
+    ({"topologySpreadConstraints": [{**SPREAD, "topologyKey": ""}]}, "placement-invalid",
+     "topologySpreadConstraints[0].topologyKey"),
+    ({"topologySpreadConstraints": [
+        {**SPREAD, "whenUnsatisfiable": "ScheduleAnyway", "minDomains": 2}]}, "placement-invalid",
+     "topologySpreadConstraints[0].minDomains"),
+    ({"topologySpreadConstraints": [{**SPREAD, "matchLabelKeys": ["a"]}]}, "placement-invalid",
+     "topologySpreadConstraints[0].matchLabelKeys"),
+    ({"affinity": {"podAffinity": {REQUIRED: [
+        {**TERM, "labelSelector": {"matchLabels": {"a b": "c"}}}]}}}, "placement-invalid",
+     f"affinity.podAffinity.{REQUIRED}[0].labelSelector.matchLabels[a b]"),
+    ({"affinity": {"podAffinity": {PREFERRED: [{"weight": 1, "podAffinityTerm": {
+        **TERM, "namespaceSelector": {"matchExpressions": [{"key": "a", "operator": "Gt"}]}}}]}}},
+     "placement-invalid",
+     f"{TERM_OF_PODS}.namespaceSelector.matchExpressions[0].operator"),
+    ({"dnsConfig": {"nameservers": ["10.0.0.1"] * 4}}, "name-invalid", "dnsConfig.nameservers"),
+    ({"dnsConfig": {"options": [{"value": "5"}]}}, "name-invalid", "dnsConfig.options[0].name"),
+    ({"securityContext": {"sysctls": [{"name": "Kernel", "value": "1"}]}}, "security-invalid",
+     "securityContext.sysctls[0].name"),
+    ({"hostIPC": True, "securityContext": {"sysctls": [{"name": "kernel.shmmax", "value": "1"}]}},
+     "security-invalid", "securityContext.sysctls[0].name"),
+    ({"resources": {"limits": {"nvidia.com/gpu": "1"}}}, "quantity-invalid",
+     "resources.limits[nvidia.com/gpu]"),
+    ({"resourceClaims": [{"name": "a"}]}, "quantity-invalid", "resourceClaims[0]"),
+    (a_volume(ephemeral={"volumeClaimTemplate": {"spec": {**CLAIM, "accessModes": ["RWX"]}}}),
+     "volume-invalid", "volumes[0].ephemeral.volumeClaimTemplate.spec.accessModes"),
+    (a_volume(ephemeral={"volumeClaimTemplate": {"spec": {**CLAIM, "resources": {}}}}),
+     "volume-invalid",
+     "volumes[0].ephemeral.volumeClaimTemplate.spec.resources.requests.storage"),
+    (a_volume(secret={"secretName": "s", "items": [{"key": "k", "path": "../k"}]}),
+     "volume-invalid", "volumes[0].secret.items[0].path"),
+    (a_volume(configMap={"name": "c", "items": [{"key": "k", "path": ""}]}), "volume-invalid",
+     "volumes[0].configMap.items[0].path"),
+    (a_volume(configMap={"name": "c", "defaultMode": 0o1000}), "volume-invalid",
+     "volumes[0].configMap.defaultMode"),
+    (a_volume(downwardAPI={"items": [{"path": "a"}]}), "volume-invalid",
+     "volumes[0].downwardAPI.items[0]"),
+    (a_volume(downwardAPI={"items": [{"path": "a", "resourceFieldRef": {"resource": "cpu"}}]}),
+     "volume-invalid", "volumes[0].downwardAPI.items[0].resourceFieldRef.resource"),
+    (projected(secret={"name": "s"}, configMap={"name": "c"}), "volume-invalid",
+     "volumes[0].projected.sources[0]"),
+    (projected(secret={}), "volume-invalid", "volumes[0].projected.sources[0].secret.name"),
+    (projected(serviceAccountToken={"path": "t", "expirationSeconds": 599}), "volume-invalid",
+     "volumes[0].projected.sources[0].serviceAccountToken.expirationSeconds"),
+    (a_volume(hostPath={"path": "/a/../b"}), "volume-invalid", "volumes[0].hostPath.path"),
+    (a_volume(nfs={"server": "s", "path": "a"}), "volume-invalid", "volumes[0].nfs.path"),
+    (a_volume(csi={}), "volume-invalid", "volumes[0].csi.driver"),
 ])  # fmt: skip
 def test_a_fault_of_a_pod_is_found_where_it_stands(fields: Json, rule: str, at: str) -> None:
     assert in_pod(**fields) == {(f"pod-{rule}", f"{POD}.{at}")}
@@ -144,9 +235,99 @@ def test_a_fault_of_a_pod_is_found_where_it_stands(fields: Json, rule: str, at: 
     ({"volumeMounts": [{"name": "x", "mountPath": "/x"}]}, "mount-invalid", "volumeMounts[0].name"),
     ({"securityContext": {"privileged": True, "allowPrivilegeEscalation": False}},
      "security-invalid", "securityContext"),
+    ({"securityContext": {"allowPrivilegeEscalation": False,
+      "capabilities": {"add": ["SYS_PTRACE", "CAP_SYS_ADMIN"]}}}, "security-invalid",
+     "securityContext.capabilities.add"),
+    ({"securityContext": {"procMount": "Unmasked"}}, "security-invalid",
+     "securityContext.procMount"),
+    *(({"securityContext": {kind: profile}}, "security-invalid",
+       f"securityContext.{kind}.localhostProfile") for kind, profile in (
+        ("seccompProfile", {"type": "RuntimeDefault", "localhostProfile": "a"}),
+        ("seccompProfile", {"type": "Localhost", "localhostProfile": "../a"}),
+        ("appArmorProfile", {"type": "Localhost", "localhostProfile": " "}),
+        ("appArmorProfile", {"type": "Localhost", "localhostProfile": "a "}),
+    )),
+    ({"name": ""}, "name-invalid", "name"),
+    ({"image": None}, "image-invalid", "image"),
+    (a_variable(fieldRef={"fieldPath": "metadata.name"}, secretKeyRef={"name": "s", "key": "k"}),
+     "variable-invalid", "env[0].valueFrom"),
+    (a_variable(fieldRef={"fieldPath": "spec.nodename"}), "variable-invalid",
+     "env[0].valueFrom.fieldRef.fieldPath"),
+    (a_variable(secretKeyRef={"name": "s", "key": "../k"}), "variable-invalid",
+     "env[0].valueFrom.secretKeyRef.key"),
+    (a_variable(resourceFieldRef={"resource": "cpu"}), "variable-invalid",
+     "env[0].valueFrom.resourceFieldRef.resource"),
+    *((a_variable(resourceFieldRef={"resource": resource, "divisor": divisor}), "variable-invalid",
+       "env[0].valueFrom.resourceFieldRef.divisor")
+      for resource, divisor in (("limits.cpu", "2"), ("limits.memory", "1m"))),
+    ({"envFrom": [{"secretRef": {"name": "s"}, "configMapRef": {"name": "c"}}]},
+     "variable-invalid", "envFrom[0]"),
+    ({"envFrom": [{"prefix": "A=", "secretRef": {"name": "s"}}]}, "variable-invalid",
+     "envFrom[0].prefix"),
+    ({"livenessProbe": {"tcpSocket": {"port": 1}, "successThreshold": 2}}, "probe-invalid",
+     "livenessProbe.successThreshold"),
+    ({"readinessProbe": {"tcpSocket": {"port": 1}, "terminationGracePeriodSeconds": 5}},
+     "probe-invalid", "readinessProbe.terminationGracePeriodSeconds"),
+    ({"livenessProbe": {"exec": {"command": []}}}, "probe-invalid", "livenessProbe.exec.command"),
+    ({"livenessProbe": {"tcpSocket": {"port": "A"}}}, "probe-invalid",
+     "livenessProbe.tcpSocket.port"),
+    ({"livenessProbe": {"tcpSocket": {"port": 1}, "periodSeconds": -1}}, "probe-invalid",
+     "livenessProbe.periodSeconds"),
+    ({"lifecycle": {"postStart": {"tcpSocket": {"port": 1}, "exec": {"command": ["a"]}}}},
+     "lifecycle-invalid", "lifecycle.postStart"),
+    ({"resizePolicy": [{"resourceName": "cpu", "restartPolicy": "NotRequired"}] * 2},
+     "lifecycle-invalid", "resizePolicy[1]"),
+    ({"volumeDevices": [{"name": "x", "devicePath": "/x"}]}, "mount-invalid",
+     "volumeDevices[0].name"),
+    (mounts({"mountPath": ""}), "mount-invalid", "volumeMounts[0].mountPath"),
+    (mounts({"mountPath": "/x"}, {"mountPath": "/x"}), "mount-invalid",
+     "volumeMounts[1].mountPath"),
+    (mounts({"mountPath": "/x", "mountPropagation": "Bidirectional"}), "mount-invalid",
+     "volumeMounts[0].mountPropagation"),
+    (mounts({"mountPath": "/x", "subPath": "a/../b"}), "mount-invalid", "volumeMounts[0].subPath"),
 ])  # fmt: skip
 def test_a_fault_of_a_container_is_found_in_place(fields: Json, rule: str, at: str) -> None:
     assert in_container(**fields) == {(f"pod-{rule}", f"{RAY}.{at}")}
+
+
+NETWORK = {"hostNetwork": True, "dnsPolicy": "ClusterFirstWithHostNet"}
+PROBE = {"tcpSocket": {"port": 1}}
+METRICS_PORT = {"name": "a", "containerPort": 8080}
+
+
+@pytest.mark.parametrize(("cluster", "rule", "path"), [
+    (a_cluster().group().pod(**NETWORK).container(ports=[{"containerPort": 1, "hostPort": 2}]),
+     "port-invalid", f"{RAY}.ports[0].hostPort"),
+    (a_cluster().group().pod(**NETWORK).container(ports=[METRICS_PORT]), "port-invalid",
+     f"{RAY}.ports[0]"),
+    (a_cluster().group().pod(restartPolicy="Never").container(
+        resizePolicy=[{"resourceName": "cpu", "restartPolicy": "RestartContainer"}]),
+     "lifecycle-invalid", f"{RAY}.resizePolicy[0].restartPolicy"),
+    (a_cluster().group().init(readinessProbe=PROBE), "probe-invalid",
+     f"{POD}.initContainers[0].readinessProbe"),
+    (a_cluster().group().init(lifecycle={"preStop": {"exec": {"command": ["a"]}}}),
+     "lifecycle-invalid", f"{POD}.initContainers[0].lifecycle.preStop"),
+    (a_cluster().group().init(name="ray-worker"), "name-invalid", f"{POD}.initContainers[0].name"),
+    *((a_cluster().group(template=with_metadata(**{kind: {key: value}})), "label-invalid",
+       f"spec.workerGroupSpecs[0].template.metadata.{kind}[{key}]") for kind, key, value in (
+        ("labels", "a b", ""), ("labels", "a", "b c"), ("annotations", "a b", "c d"),
+    )),
+    (a_cluster().head(template=with_metadata(name="Head")), "name-invalid",
+     "spec.headGroupSpec.template.metadata.name"),
+    (a_cluster().spec(gcsFaultToleranceOptions={
+        "redisAddress": "redis:6379", "redisPassword": {"valueFrom": {}}}), "variable-invalid",
+     "spec.gcsFaultToleranceOptions.redisPassword.valueFrom"),
+    (a_cluster().spec(authOptions={"mode": "token", "secretName": "A"}), "variable-invalid",
+     "spec.authOptions.secretName"),
+    (a_cluster().autoscaled(version="v2", image="ray:1 ").group(maxReplicas=3), "image-invalid",
+     "spec.autoscalerOptions.image"),
+    (a_cluster().autoscaled(version="v2").head_pod(serviceAccountName="1_account"), "name-invalid",
+     f"{HEAD}.serviceAccountName"),
+])  # fmt: skip
+def test_a_fault_of_what_kuberay_derives_is_found(
+    cluster: ClusterBuilder, rule: str, path: str
+) -> None:
+    assert found(cluster) == {(f"pod-{rule}", path)}
 
 
 @pytest.mark.parametrize(("memory", "small"), [("499Mi", True), ("500Mi", False)])
