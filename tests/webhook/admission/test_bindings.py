@@ -10,6 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tests.builders import Webhook
+from tests.harness.apiserver import pod_review
 from webhook.admission.binding_handler import BindingHandler
 from webhook.admission.codec import decode_object
 from webhook.admission.reviewer import Mutation
@@ -21,14 +22,12 @@ LABELS = {"n1": {CLIQUE: "b7.0"}, "n2": {}}
 
 def review(binding: Any) -> bytes:  # noqa: ANN401 - also what is no binding
     """Return the review of a binding, as the API server sends it."""
-    request = {
-        "uid": "r1", "kind": {"group": "", "version": "v1", "kind": "Binding"},
-        "resource": {"group": "", "version": "v1", "resource": "pods"}, "subResource": "binding",
-        "name": "worker-0", "namespace": "default", "operation": "CREATE",
-        "object": binding}  # fmt: skip
-    return json.dumps(
-        {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request}
-    ).encode()
+    body = pod_review({"metadata": {}})
+    body["request"] |= {
+        "kind": {"group": "", "version": "v1", "kind": "Binding"}, "subResource": "binding",
+        "name": "worker-0", "object": binding,
+    }  # fmt: skip
+    return json.dumps(body).encode()
 
 
 def bound_to(node: str, **meta: Any) -> dict[str, Any]:  # noqa: ANN401 - metadata

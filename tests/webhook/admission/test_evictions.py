@@ -3,13 +3,15 @@
 import asyncio
 import json
 from collections import defaultdict
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from random import Random
 from typing import Any
 
 import pytest
 
+from tests.harness import ray_objects
+from tests.harness.apiserver import object_review, pod_review
 from tests.harness.fake_api import PODS, RAYCLUSTERS, FakeApi, Object
 from tests.harness.following import Following, eventually, following
 from tests.harness.objects import a_pod, a_raycluster, terminating
@@ -27,19 +29,16 @@ READY = {
 def review(pod: str, *, dry_run: bool = False, **request: object) -> bytes:
     """Return the review of an eviction, as the API server sends it for `kubectl drain`."""
     eviction: Object = {
-        "apiVersion": "policy/v1",
-        "kind": "Eviction",
+        "apiVersion": "policy/v1", "kind": "Eviction",
         "metadata": {"name": pod, "namespace": "default"},
         "deleteOptions": {"dryRun": ["All"]} if dry_run else {},
-    }
-    content = {
-        "uid": "r1", "kind": {"group": "policy", "version": "v1", "kind": "Eviction"},
-        "resource": {"group": "", "version": "v1", "resource": "pods"}, "subResource": "eviction",
-        "name": pod, "namespace": "default", "operation": "CREATE", "object": eviction,
-        "oldObject": None, "dryRun": False, **request}  # fmt: skip
-    return json.dumps(
-        {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": content}
-    ).encode()
+    }  # fmt: skip
+    body = pod_review(eviction)
+    body["request"] |= {
+        "kind": {"group": "policy", "version": "v1", "kind": "Eviction"},
+        "subResource": "eviction", "name": pod, **request,
+    }  # fmt: skip
+    return json.dumps(body).encode()
 
 
 class Drains:
@@ -131,16 +130,14 @@ async def test_a_dry_run_is_decided_and_not_remembered(dry: dict[str, Any]) -> N
         assert not await drains.allows("ray-0-0", **dry)
 
 
-async def test_the_setting_counts_where_the_annotation_is_absent_or_invalid() -> None:
-    for limit, default, allowed in (
-        ("", None, True),
-        ("", 0, False),
-        ("one", 0, False),
-        ("1", 0, True),
-        ("0", 5, False),
-    ):
-        async with draining(cluster(limit), default=default) as drains:
-            assert await drains.allows("ray-0-0") == allowed
+@pytest.mark.parametrize(("limit", "default", "allowed"), [
+    ("", None, True), ("", 0, False), ("one", 0, False), ("1", 0, True), ("0", 5, False),
+])  # fmt: skip
+async def test_the_setting_counts_where_the_annotation_is_absent_or_invalid(
+    limit: str, default: int | None, allowed: bool
+) -> None:
+    async with draining(cluster(limit), default=default) as drains:
+        assert await drains.allows("ray-0-0") == allowed
 
 
 @pytest.mark.parametrize("change", [
@@ -220,6 +217,18 @@ async def test_a_malformed_eviction_is_decided() -> None:
     async with draining(cluster("1")) as drains:
         for content in (None, 7, {"deleteOptions": 7}, {"deleteOptions": None}):
             assert await drains.allows("ray-0-0", object=content)
+
+
+async def test_a_small_review_of_a_ray_object_is_decoded_once() -> None:
+    async def without_body(
+        _client: str, _body: bytes, function: Callable[..., object], *arguments: object
+    ) -> object:
+        return function(b"", *arguments)
+
+    body = json.dumps(object_review(ray_objects.a_cluster().group().build())).encode()
+    async with draining(cluster()) as drains:
+        validation = ObjectReviewer(RayHandler(), drains.handler, in_thread=without_body)  # type: ignore[arg-type]
+        assert (await validation.review(body)).answer.allowed
 
 
 async def test_two_processes_may_each_use_the_budget_until_their_watches_show_it() -> None:

@@ -2,84 +2,31 @@
 
 import asyncio
 import json
-from collections.abc import Callable
-from typing import TypeVar, TypeVarTuple
 
 import pytest
 from msgspec import structs
 
+from tests.harness.apiserver import object_review
 from tests.harness.ray_objects import Built, Json, a_cluster, a_cron_job, a_job, a_service
 from webhook.admission.codec import WARNING_MAX
-from webhook.admission.eviction_handler import EvictionHandler
 from webhook.admission.ray_handler import CAUSES_MAX, RayHandler, render
 from webhook.admission.reviewer import ObjectReviewer, Outcome
 from webhook.api.review import INVALID, BadReview
-from webhook.groups.group_config import ClusterIndex
-from webhook.groups.identity import Key
-from webhook.groups.identity_index import Membership
-from webhook.groups.required_reads import Read
 from webhook.validation.field import Field
 from webhook.validation.finding import DENY, WARN, Finding
 from webhook.validation.rule_settings import RuleSettings
 
-T = TypeVar("T")
-Ts = TypeVarTuple("Ts")
 
-RESOURCES = {
-    "RayCluster": "rayclusters", "RayJob": "rayjobs", "RayService": "rayservices",
-    "RayCronJob": "raycronjobs",
-}  # fmt: skip
-
-
-def a_review(
-    new: object, old: object = None, *, operation: str = "", version: str = "v1", **request: object
-) -> bytes:
+def a_review(new: Json, old: Json | None = None, **request: object) -> bytes:
     """Return the bytes of a review of an object, an update when there is an old one."""
-    kind = new["kind"] if isinstance(new, dict) and "kind" in new else "RayCluster"
-    body = {
-        "uid": "u-1", "operation": operation or ("CREATE" if old is None else "UPDATE"),
-        "kind": {"group": "ray.io", "version": version, "kind": kind},
-        "resource": {"group": "ray.io", "version": version, "resource": RESOURCES[kind]},
-        "namespace": "default", "name": "demo", "object": new, "oldObject": old,
-        **request}  # fmt: skip
-    return json.dumps(
-        {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": body}
-    ).encode()
+    review = object_review(new, old=old, uid="u-1")
+    review["request"] |= request
+    return json.dumps(review).encode()
 
 
 def reviewed(body: bytes, rules: RuleSettings | None = None) -> Outcome:
     handler = RayHandler() if rules is None else RayHandler(rules)
     return asyncio.run(ObjectReviewer(handler).review(body))
-
-
-class NoReader:
-    """Reads nothing: the reviews here are no evictions."""
-
-    def now(self) -> float:
-        return 0.0
-
-    def contact(self, _: Key) -> float:
-        return 0.0
-
-    async def read(self, _: Read) -> None:
-        raise AssertionError
-
-
-async def without_body(
-    client: str,  # noqa: ARG001 - an InThread
-    body: bytes,  # noqa: ARG001
-    function: Callable[[bytes, *Ts], T],
-    *arguments: *Ts,
-) -> T:
-    """Call a function of a body with none, which cannot be decoded."""
-    return function(b"", *arguments)
-
-
-def test_a_small_review_is_decoded_once_beside_those_of_evictions() -> None:
-    evictions = EvictionHandler(ClusterIndex(), Membership(), NoReader(), None, lambda: 0.0)
-    validation = ObjectReviewer(RayHandler(), evictions, in_thread=without_body)
-    body = a_review(a_cluster().group().build())
-    assert asyncio.run(validation.review(body)).answer.allowed
 
 
 def response_to(body: bytes) -> Json:
@@ -92,7 +39,8 @@ def response_to(body: bytes) -> Json:
     "built", [a_cluster().group(), a_job(), a_service(), a_cron_job()], ids=lambda built: built.kind
 )
 def test_a_sane_object_passes_without_a_word(built: Built, version: str) -> None:
-    assert response_to(a_review(built.build(), version=version)) == {"uid": "u-1", "allowed": True}
+    resource = _of("ray.io", version, built.kind, f"{built.kind.lower()}s")
+    assert response_to(a_review(built.build(), **resource)) == {"uid": "u-1", "allowed": True}
 
 
 def test_a_denial_lists_every_problem_by_field_with_its_rule() -> None:
@@ -100,45 +48,29 @@ def test_a_denial_lists_every_problem_by_field_with_its_rule() -> None:
         a_cluster("2nd").group(hosts=0).group("headgroup").group("other", replicas=99).build()
     )
     response = response_to(body)
-    assert response["allowed"] is False
-    assert response["status"]["code"] == 422
-    assert response["status"]["reason"] == "Invalid"
-    assert response["status"]["details"] == {
-        "name": "demo",
-        "group": "ray.io",
-        "kind": "RayCluster",
-        "causes": [
-            {
-                "reason": "FieldValueInvalid",
-                "message": (
-                    "the name is '2nd': use lower-case letters, digits, '-'; begin with a letter "
-                    "[name-not-dns-label]"
-                ),
-                "field": "metadata.name",
-            },
-            {
-                "reason": "FieldValueInvalid",
-                "message": 'worker group "workers": numOfHosts is 0: write 1 to 4096 '
-                "[num-of-hosts-invalid]",
-                "field": "spec.workerGroupSpecs[0].numOfHosts",
-            },
-            {
-                "reason": "FieldValueInvalid",
-                "message": 'worker group "headgroup": groupName is headgroup, which is '
-                "the head's: use another name [group-name-reserved]\n"
-                "refused by ray-webhook; explain: ray-webhook explain rule name-not-dns-label",
-                "field": "spec.workerGroupSpecs[1].groupName",
-            },
-        ],
-    }
-    lines = response["status"]["message"].splitlines()
+    status = response["status"]
+    assert (response["allowed"], status["code"], status["reason"]) == (False, 422, "Invalid")
+    causes = status["details"].pop("causes")
+    assert status["details"] == {"name": "2nd", "group": "ray.io", "kind": "RayCluster"}
+    assert {cause["reason"] for cause in causes} == {"FieldValueInvalid"}
+    assert [cause["field"] for cause in causes] == [
+        "metadata.name", "spec.workerGroupSpecs[0].numOfHosts",
+        "spec.workerGroupSpecs[1].groupName"]  # fmt: skip
+    name, hosts, group = (cause["message"] for cause in causes)
+    assert name == (
+        "the name is '2nd': use lower-case letters, digits, '-'; begin with a letter "
+        "[name-not-dns-label]"
+    )
+    assert hosts.endswith("numOfHosts is 0: write 1 to 4096 [num-of-hosts-invalid]")
+    assert group == (
+        'worker group "headgroup": groupName is headgroup, which is '
+        "the head's: use another name [group-name-reserved]\n"
+        "refused by ray-webhook; explain: ray-webhook explain rule name-not-dns-label"
+    )
+    lines = status["message"].splitlines()
     assert lines[0] == "3 problems:"
     assert lines[-1].endswith("; explain: ray-webhook explain rule name-not-dns-label")
-    assert [line.split(":")[0] for line in lines[1:-1]] == [
-        "- metadata.name",
-        "- spec.workerGroupSpecs[0].numOfHosts",
-        "- spec.workerGroupSpecs[1].groupName",
-    ]
+    assert [line.split(":")[0] for line in lines[1:-1]] == [f"- {at['field']}" for at in causes]
     assert response["warnings"] == [
         (
             'worker group "other": replicas is 99, so KubeRay takes 10: write 0 to 10, '
@@ -177,20 +109,17 @@ def _of(group: str, version: str, kind: str, resource: str) -> Json:
     _of("", "v1", "Pod", "pods"), _of("apps", "v1", "RayCluster", "x"),
 ])  # fmt: skip
 def test_what_is_none_of_ours_passes(request_fields: Json) -> None:
-    assert response_to(a_review(a_cluster().group(hosts=0).build(), **request_fields)) == {
-        "uid": "u-1",
-        "allowed": True,
-    }
+    response = response_to(a_review(BROKEN, **request_fields))
+    assert response == {"uid": "u-1", "allowed": True}
 
 
 def test_a_dry_run_is_answered_like_any_other() -> None:
-    assert (
-        response_to(a_review(a_cluster().group(hosts=0).build(), dryRun=True))["allowed"] is False
-    )
+    assert response_to(a_review(BROKEN, dryRun=True))["allowed"] is False
 
 
 @pytest.mark.parametrize("body", [
-    b"", b"{", b"[]", b"{}", b"\xff", b"[" * 100_000, a_review(None), a_review([]), a_review("x"),
+    b"", b"{", b"[]", b"{}", b"\xff", b"[" * 100_000,
+    a_review(BROKEN, object=None), a_review(BROKEN, object=[]), a_review(BROKEN, object="x"),
 ])  # fmt: skip
 def test_what_is_no_review_of_an_object_is_a_bad_review(body: bytes) -> None:
     with pytest.raises(BadReview):
@@ -300,7 +229,7 @@ def owned(kind: str = "RayService", **fields: object) -> Json:
     return built
 
 
-def asked_by(user: str, new: Json, old: object = None) -> Json:
+def asked_by(user: str, new: Json, old: Json | None = None) -> Json:
     """Return the response to the operator `OPERATOR` or somebody else."""
     body = a_review(new, old, userInfo={"username": user, "groups": ["a"]})
     known = RuleSettings(operators=frozenset({OPERATOR}))
@@ -344,9 +273,7 @@ def test_what_stops_kuberay_is_refused_whoever_asks() -> None:
     assert "value-not-decodable" in response["status"]["message"]
 
 
-@pytest.mark.parametrize("field", ["uid", "namespace"])
-def test_a_review_with_a_name_that_no_api_server_has_is_bad(field: str) -> None:
-    review = json.loads(a_review(a_cluster().group().build()))
-    review["request"][field] = "x" * 64
+@pytest.mark.parametrize("request_fields", [{"uid": "x" * 64}, {"namespace": "x" * 64}])
+def test_a_review_with_a_name_that_no_api_server_has_is_bad(request_fields: Json) -> None:
     with pytest.raises(BadReview, match="longer than 63"):
-        reviewed(json.dumps(review).encode())
+        reviewed(a_review(BROKEN, **request_fields))

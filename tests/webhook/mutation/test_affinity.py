@@ -9,6 +9,7 @@ from webhook.api import names
 from webhook.mutation.ray_pod import Policy
 
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+KINDS = ("podAffinity", "podAntiAffinity")
 CLUSTER = a_cluster("c").group("g", hosts=2).group("single")
 
 
@@ -19,6 +20,10 @@ def a_host() -> PodBuilder:
 def terms(pod: Object, kind: str) -> list[Object]:
     found: list[Object] = pod["spec"].get("affinity", {}).get(kind, {}).get(REQUIRED, [])
     return found
+
+
+def topology_keys(pod: Object) -> set[str]:
+    return {term["topologyKey"] for kind in KINDS for term in terms(pod, kind)}
 
 
 def matches(term: Object, namespace: str, labels: dict[str, str]) -> bool:
@@ -56,28 +61,19 @@ STRANGERS = [
 def test_a_host_wants_to_be_with_its_replica_and_with_no_other() -> None:
     pod = decide(a_host(), CLUSTER).pod
     together, apart = terms(pod, "podAffinity"), terms(pod, "podAntiAffinity")
-    assert {term["topologyKey"] for term in [*together, *apart]} == {names.NODE_POOL}
     assert all(matches(term, NAMESPACE, SAME) for term in together)
     assert not any(matches(term, NAMESPACE, SAME) for term in apart)
     for namespace, labels in OTHERS:
         assert not all(matches(term, namespace, labels) for term in together)
         assert any(matches(term, namespace, labels) for term in apart), labels
-
-
-@pytest.mark.parametrize(("namespace", "labels"), STRANGERS)
-def test_other_pods_are_welcome_on_nodes(namespace: str, labels: dict[str, str]) -> None:
-    assert not any(
-        matches(term, namespace, labels)
-        for term in terms(decide(a_host(), CLUSTER).pod, "podAntiAffinity")
-    )
+    for namespace, labels in STRANGERS:
+        assert not any(matches(term, namespace, labels) for term in apart), labels
 
 
 def test_the_first_host_of_a_replica_matches_its_own_term() -> None:
     pod = decide(a_pod().worker("g").of("c").tpu(4), CLUSTER).pod
-    assert all(
-        matches(term, NAMESPACE, pod["metadata"]["labels"]) for term in terms(pod, "podAffinity")
-    )
-    assert terms(pod, "podAffinity")
+    (term,) = terms(pod, "podAffinity")
+    assert matches(term, NAMESPACE, pod["metadata"]["labels"])
 
 
 @pytest.mark.parametrize("affinity", [
@@ -89,31 +85,24 @@ def test_an_affinity_that_says_nothing_is_filled(affinity: Object | None) -> Non
     assert (len(terms(pod, "podAffinity")), len(terms(pod, "podAntiAffinity"))) == (1, 2)
 
 
-@pytest.mark.parametrize("pod", [a_pod().worker("g").of("c").gpu(8), a_pod().worker("g").of("c")])
-def test_a_gpu_or_cpu_replica_gets_none_without_a_topology_key(pod: PodBuilder) -> None:
-    assert "affinity" not in decide(pod, CLUSTER).pod["spec"]
+@pytest.mark.parametrize(("pod", "default"), [
+    (a_pod().worker("g").of("c").gpu(8), set()), (a_pod().worker("g").of("c"), set()),
+    (a_host(), {names.NODE_POOL}),
+])  # fmt: skip
+def test_only_a_tpu_replica_has_terms_without_a_topology_key(
+    pod: PodBuilder, default: set[str]
+) -> None:
+    assert topology_keys(decide(pod, CLUSTER).pod) == default
     opted = a_cluster("c").group("g", hosts=2).opting(topology_key="nvidia.com/gpu.clique")
-    after = decide(pod, opted).pod
-    assert {
-        term["topologyKey"]
-        for term in [*terms(after, "podAffinity"), *terms(after, "podAntiAffinity")]
-    } == {"nvidia.com/gpu.clique"}
-
-
-def test_the_topology_key_of_the_cluster_wins_over_the_node_pool() -> None:
-    opted = a_cluster("c").group("g", hosts=2).opting(topology_key="example.com/slice")
-    assert (
-        terms(decide(a_host(), opted).pod, "podAffinity")[0]["topologyKey"] == "example.com/slice"
-    )
+    assert topology_keys(decide(pod, opted).pod) == {"nvidia.com/gpu.clique"}
 
 
 @pytest.mark.parametrize("key", ["a/b/c", "-x", "a b", "x" * 64])
 def test_a_topology_key_that_is_no_label_key_is_a_warning_and_gives_no_affinity(key: str) -> None:
     decided = decide(a_host(), a_cluster("c").group("g", hosts=2).opting(topology_key=key))
     assert "affinity" not in decided.pod["spec"]
-    assert [
-        warning for warning in decided.answer.warnings if names.ANNOTATION_TOPOLOGY_KEY in warning
-    ]
+    (warning,) = decided.answer.warnings
+    assert names.ANNOTATION_TOPOLOGY_KEY in warning
 
 
 def test_a_single_host_gets_none() -> None:
@@ -121,11 +110,7 @@ def test_a_single_host_gets_none() -> None:
 
 
 def test_a_policy_may_keep_replicas_apart_only_from_those_of_their_namespace() -> None:
-    pod = decide(a_host(), CLUSTER, Policy(apart="own")).pod
+    apart = terms(decide(a_host(), CLUSTER, Policy(apart="own")).pod, "podAntiAffinity")
     other = {**SAME, names.LABEL_CLUSTER: "other"}
-    assert any(matches(term, NAMESPACE, other) for term in terms(pod, "podAntiAffinity"))
-    assert not any(matches(term, "elsewhere", other) for term in terms(pod, "podAntiAffinity"))
-    assert any(
-        matches(term, "elsewhere", other)
-        for term in terms(decide(a_host(), CLUSTER).pod, "podAntiAffinity")
-    )
+    assert any(matches(term, NAMESPACE, other) for term in apart)
+    assert not any(matches(term, "elsewhere", other) for term in apart)

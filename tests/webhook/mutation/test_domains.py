@@ -59,14 +59,8 @@ def a_head() -> PodBuilder:
 def template_of(decided: Decided) -> str | None:
     """Return the template of the claim that a pod has of a ComputeDomain."""
     claims = decided.pod["spec"].get("resourceClaims", [])
-    return next(
-        (
-            each["resourceClaimTemplateName"]
-            for each in claims
-            if each["name"] == names.CLAIM_COMPUTE_DOMAIN
-        ),
-        None,
-    )
+    templates = {each["name"]: each["resourceClaimTemplateName"] for each in claims}
+    return templates.get(names.CLAIM_COMPUTE_DOMAIN)
 
 
 def claims_of(decided: Decided, container: str = "ray-worker") -> list[str]:
@@ -93,12 +87,10 @@ def test_pods_share_one_domain(scope: str, head: str | None, host: str, single: 
 
 
 def test_a_cluster_that_is_made_anew_has_other_domains() -> None:
-    old, new = asking("worker-group").build(), asking("worker-group").build()
-    new["metadata"]["uid"] = "another-uid"
+    new, pod = asking("worker-group").build(), a_single().build()
+    new["metadata"]["uid"] = pod["metadata"]["ownerReferences"][0]["uid"] = "another-uid"
+    assert template_of(decide(pod, new)) == f"c-worker-single-{digest('another-uid')}"
     assert digest("another-uid") != UID
-    pod = a_single().build()
-    pod["metadata"]["ownerReferences"][0]["uid"] = "another-uid"
-    assert template_of(decide(a_single(), old)) != template_of(decide(pod, new))
 
 
 @pytest.mark.parametrize("scope", ["cluster", "worker-group", "replica", "pods", ""])
@@ -123,12 +115,9 @@ def test_where_gpus_come_by_claims_every_container_has_it_and_claims_stay() -> N
         {"name": "roce", "resourceClaimTemplateName": "nics"},
     ]
     template = {"spec": {"resourceClaims": claims, "containers": [{"name": "ray-worker"}]}}
-    pod = a_pod().of("c").worker("single").spec(resourceClaims=claims).container("logs")
-    container = pod.build()["spec"]["containers"][0]
-    container["resources"] = {"claims": [{"name": "gpus"}, {"name": "roce"}]}
-    built = pod.build()
-    built["spec"]["containers"][0] = container
-    found = decide(built, asking("worker-group", template))
+    pod = a_pod().of("c").worker("single").spec(resourceClaims=claims).container("logs").build()
+    pod["spec"]["containers"][0]["resources"] = {"claims": [{"name": "gpus"}, {"name": "roce"}]}
+    found = decide(pod, asking("worker-group", template))
     mine = names.CLAIM_COMPUTE_DOMAIN
     assert found.pod["spec"]["resourceClaims"] == [
         *claims,

@@ -7,7 +7,7 @@ import pytest
 from tests.builders import Object, PodBuilder, a_cluster, a_pod, container_of, decide
 from tests.webhook.mutation.pod_resources import effective, is_guaranteed
 from webhook.api import names
-from webhook.mutation.ray_pod import Policy
+from webhook.mutation.ray_pod import DEFAULT_POLICY, Policy
 
 FEW = {"cpu": "200m", "memory": "256Mi"}
 WAIT = names.WAIT_FOR_HEAD
@@ -24,9 +24,8 @@ def a_worker(
     return pod.init(WAIT, resources=wait or {"requests": dict(FEW), "limits": dict(FEW)})
 
 
-def resources_of_wait(pod: PodBuilder, policy: Policy | None = None) -> Object:
-    cluster = a_cluster("c").group("g", hosts=2)
-    admitted = decide(pod, cluster, policy or Policy()).pod
+def resources_of_wait(pod: PodBuilder, policy: Policy = DEFAULT_POLICY, hosts: int = 2) -> Object:
+    admitted = decide(pod, a_cluster("c").group("g", hosts=hosts), policy).pod
     resources: Object = container_of(admitted, WAIT)["resources"]
     return resources
 
@@ -41,8 +40,9 @@ def resources_of_wait(pod: PodBuilder, policy: Policy | None = None) -> Object:
     ({}, FEW),
 ])  # fmt: skip
 def test_requests_and_limits_follow_rays_container(requests: Object, expected: Object) -> None:
-    resources = resources_of_wait(a_worker(requests))
-    assert resources == {"requests": expected, "limits": expected}
+    for hosts in (1, 2):
+        resources = resources_of_wait(a_worker(requests), hosts=hosts)
+        assert resources == {"requests": expected, "limits": expected}
 
 
 def test_a_limit_alone_is_the_request_too() -> None:
@@ -67,13 +67,6 @@ def test_a_limit_above_the_request_is_left_alone_for_the_class_of_the_pod() -> N
     wait = {"requests": dict(FEW), "limits": {"cpu": "500m", "memory": "512Mi"}}
     equal = {"cpu": "500m", "memory": "512Mi"}
     assert resources_of_wait(a_worker(equal, equal, wait)) == wait
-
-
-def test_a_worker_of_one_host_without_devices_has_it_too() -> None:
-    cluster = a_cluster("c").group("g", hosts=1)
-    admitted = decide(a_worker({"cpu": "8", "memory": "64Gi"}), cluster).pod
-    expected = {"cpu": "900m", "memory": "1Gi"}
-    assert container_of(admitted, WAIT)["resources"] == {"requests": expected, "limits": expected}
 
 
 def test_the_setting_and_other_init_containers() -> None:

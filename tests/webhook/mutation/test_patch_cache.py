@@ -1,7 +1,6 @@
 """The patch cache: its answers equal those computed without it, after any requests."""
 
 import gc
-import json
 import tracemalloc
 from typing import NamedTuple
 
@@ -10,7 +9,7 @@ from hypothesis import HealthCheck, assume, event, given, settings
 from hypothesis import strategies as st
 from msgspec import structs
 
-from tests.builders import Object, PodBuilder, a_cluster, a_pod, cluster_config, manifest
+from tests.builders import PodBuilder, a_cluster, a_pod, cluster_config, manifest
 from tests.webhook.mutation.strategies import Case, cases
 from webhook.api import names
 from webhook.api.objects import Pod
@@ -85,11 +84,6 @@ def warm(
     return cache
 
 
-def patch(answer: Answer | str) -> list[Object]:
-    assert isinstance(answer, Answer)
-    return json.loads(answer.patch) if answer.patch is not None else []
-
-
 @settings(
     max_examples=200, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
 )
@@ -142,29 +136,14 @@ def test_replicas_that_take_turns_each_get_their_own() -> None:
     assert cache.misses == 1
 
 
-V7X = a_pod().of("c").worker("g").topology("2x2x4", "tpu7x").tpu(2).container("second").tpu(2)
-
-
-def test_two_processes_of_a_host_have_numbers_of_their_own() -> None:
-    cluster = cluster_config(TPU_GROUP)
-    cache = warm(V7X, cluster)
-    ask = Ask(read(V7X), HostIdentity(1, 3, "g-bcdf1"), cluster)
-    assert ask.cached(cache) == ask.uncached()
-    assert cache.hits == 3
-    envs = [each["value"] for each in patch(ask.uncached()) if each["path"].endswith("/env")]
-    ids = [entry["value"] for env in envs for entry in env if entry["name"] == names.TPU_WORKER_ID]
-    assert ids == ["6", "7"]
-
-
-def test_hosts_of_gpus_are_filled_in_with_their_ranks() -> None:
-    cluster = cluster_config(a_cluster("c").group("g", hosts=4))
-    assert warm(a_pod().of("c").worker("g").gpu(8), cluster).hits == 2
-
-
-def test_single_hosts_are_filled_in_without_a_name() -> None:
-    cluster = cluster_config(a_cluster("c").group("g"))
-    assert warm(a_pod().of("c").worker("g").tpu(4), cluster, name="").hits == 2
-    assert warm(a_pod().of("c").worker("g"), cluster, name="", holder="").hits == 2  # no patch
+def test_hosts_of_each_device_are_filled_in() -> None:
+    several, single = (cluster_config(a_cluster("c").group("g", hosts=hosts)) for hosts in (4, 1))
+    pod = a_pod().of("c").worker("g")
+    assert warm(pod, single, name="", holder="").hits == 2  # no patch
+    assert warm(pod.tpu(4), single, name="").hits == 2
+    assert warm(a_pod().of("c").worker("g").gpu(8), several).hits == 2
+    two_processes = a_pod().of("c").worker("g").topology("2x2x4", "tpu7x").tpu(2)
+    assert warm(two_processes.container("second").tpu(2), several).hits == 2
 
 
 @pytest.mark.parametrize("name", ["g-abc", "other-bcdfg", "g-bcd_g", "g-BCDFG", "bcdfg", "g-abcde"])
@@ -192,29 +171,18 @@ OF_ONE_REPLICA = {
     "topologyKey": names.NODE_POOL,
 }
 LONG = "g" * 57
+OF_ONE_IDENTITY = {
+    "an empty value": (tpu_pod().env(names.TPU_NAME, ""), "g"),
+    "the name of one slice": (tpu_pod().env(names.TPU_NAME, "g-2"), "g"),
+    "the place of one host": (tpu_pod().env(names.TPU_WORKER_ID, "2"), "g"),
+    "slices that may be too many": (tpu_pod().env(names.MEGASCALE_NUM_SLICES, "2"), "g"),
+    "a host name": (tpu_pod().spec(hostname="g-1-0"), "g"),
+    "a term": (tpu_pod().spec(affinity={"podAffinity": {REQUIRED: [OF_ONE_REPLICA]}}), "g"),
+    "names that only a short index fits": (a_pod().of("c").worker(LONG), LONG),
+}
 
 
-@pytest.mark.parametrize(
-    ("pod", "group"),
-    [
-        (tpu_pod().env(names.TPU_NAME, ""), "g"),
-        (tpu_pod().env(names.TPU_NAME, "g-2"), "g"),
-        (tpu_pod().env(names.TPU_WORKER_ID, "2"), "g"),
-        (tpu_pod().env(names.MEGASCALE_NUM_SLICES, "2"), "g"),
-        (tpu_pod().spec(hostname="g-1-0"), "g"),
-        (tpu_pod().spec(affinity={"podAffinity": {REQUIRED: [OF_ONE_REPLICA]}}), "g"),
-        (a_pod().of("c").worker(LONG), LONG),
-    ],
-    ids=[
-        "an empty value",
-        "the name of one slice",
-        "the place of one host",
-        "slices that may be too many",
-        "a host name",
-        "a term about a replica",
-        "names that only a short index fits",
-    ],
-)
+@pytest.mark.parametrize(("pod", "group"), OF_ONE_IDENTITY.values(), ids=OF_ONE_IDENTITY)
 def test_a_value_of_one_identity_is_checked_for_each_pod(pod: PodBuilder, group: str) -> None:
     cluster = cluster_config(a_cluster("c").group(group, hosts=4, replicas=4))
     assert warm(pod, cluster, group, f"{group}-").hits == 0
@@ -236,11 +204,8 @@ CHANGES = {
 @pytest.mark.parametrize("other", CHANGES.values(), ids=CHANGES.keys())
 @pytest.mark.parametrize("index", [0, 5], ids=["a known replica", "another replica"])
 def test_a_pod_unlike_others_gets_what_it_would_alone(other: PodBuilder, index: int) -> None:
-    gang = a_cluster("c").group("g", hosts=4, replicas=4)
-    gang.opting(scheduling_group="replica").annotated(
-        names.ANNOTATION_IPPR, '{"groups": {"g": {}}}'
-    )
-    cluster = cluster_config(gang)
+    gang = a_cluster("c").group("g", hosts=4, replicas=4).opting(scheduling_group="replica")
+    cluster = cluster_config(gang.annotated(names.ANNOTATION_IPPR, '{"groups": {"g": {}}}'))
     cache = warm(tpu_pod(), cluster)
     for pod in (other, tpu_pod(), other):
         ask = Ask(read(pod), HostIdentity(index, 1, f"g-abcd{index}"), cluster)

@@ -46,6 +46,7 @@ from webhook.reservation.stores import at_once
 
 EXAMPLES = ROOT / "examples"
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+LABELS = {*names.IDENTITY_LABELS, names.LABEL_LEGACY_REPLICA_INDEX, names.LABEL_COMPUTE_DOMAIN}
 EMPTY_ONLY = ("hostname", "subdomain", "schedulingGroup")
 """Fields of `spec` that are only set where they are empty."""
 REFERRING = (
@@ -99,8 +100,11 @@ def interpret(pod: Object, edits: list[Edit]) -> Object:
     pod = copy.deepcopy(pod)
     for edit in edits:
         if isinstance(edit, SetAmount):
-            amounts = at(pod, edit.container)["resources"][edit.kind]
+            container = at(pod, edit.container)
+            assert container["name"] == names.WAIT_FOR_HEAD
+            amounts, most = container["resources"][edit.kind], WAIT_FOR_HEAD_MOST[edit.resource]
             assert parse_quantity(amounts[edit.resource]) < parse_quantity(edit.value)
+            assert parse_quantity(edit.value) <= parse_quantity(most)
             amounts[edit.resource] = edit.value
         else:
             _claim(pod, edit)
@@ -115,7 +119,7 @@ def _claim(pod: Object, edit: Edit) -> None:
     """Make one edit of anything but variables."""
     match edit:
         case SetLabel(key, value):
-            assert key not in pod["metadata"]["labels"]
+            assert key in LABELS - pod["metadata"]["labels"].keys()
             pod["metadata"]["labels"][key] = value
         case SetAnnotation(key, value):
             annotations = pod["metadata"]["annotations"] = pod["metadata"].get("annotations") or {}
@@ -123,9 +127,11 @@ def _claim(pod: Object, edit: Edit) -> None:
             annotations[key] = value
         case SetField(name, value):
             had = pod["spec"].get(name)
-            assert value > had if isinstance(value, int) and had else not had
+            grows = isinstance(value, int) and name == GRACE and value > (had or 0)
+            assert grows or (name in EMPTY_ONLY and not had)
             pod["spec"][name] = value
         case AppendTerm(kind, term):
+            assert kind in ("podAffinity", "podAntiAffinity")
             affinity = pod["spec"]["affinity"] = pod["spec"].get("affinity") or {}
             rules = affinity[kind] = affinity.get(kind) or {}
             rules[REQUIRED] = [*(rules.get(REQUIRED) or []), term]
@@ -199,85 +205,22 @@ def check(case: Case) -> Seen:
     assert sorted(seen.once.answer.warnings) == sorted(
         edit.text for edit in seen.edits if isinstance(edit, Warn)
     )
-    _nothing_else_changes(seen.before, seen.after)
+    before, after = seen.before, seen.after
     for resource in RESOURCES:
-        assert effective(seen.after, "requests", resource) == effective(
-            seen.before, "requests", resource
-        )
-    assert is_guaranteed(seen.after) is is_guaranteed(seen.before)
-    _no_name_occurs_more_often(seen.before, seen.after)
-    _the_api_server_accepts(seen.after)
-    _references_resolve(seen.before, seen.after)
+        amounts = [effective(pod, "requests", resource) for pod in (before, after)]
+        assert amounts[0] == amounts[1]
+    assert is_guaranteed(after) is is_guaranteed(before)
+    _the_api_server_accepts(after)
+    for mine, theirs in zip(containers(before), containers(after), strict=True):
+        old, new = mine.get("env") or [], theirs.get("env") or []
+        _only_placeholders_are_replaced(old, new)
+        _no_name_occurs_more_often(old, new)
+        _references_resolve(old, new)
     again = seen.webhook.admit(copy.deepcopy(seen.after))
     assert again.answer.allowed
     assert again.answer.patch is None
     assert set(again.answer.warnings) <= set(seen.once.answer.warnings)
     return seen
-
-
-def _nothing_else_changes(before: Object, after: Object) -> None:
-    old, new = copy.deepcopy(before), copy.deepcopy(after)
-    rays = ray_of(old), ray_of(new)
-    for label, value in old["metadata"]["labels"].items():
-        assert new["metadata"]["labels"][label] == value
-    assert new["metadata"]["labels"].keys() - old["metadata"]["labels"].keys() <= {
-        *names.IDENTITY_LABELS,
-        names.LABEL_LEGACY_REPLICA_INDEX,
-        names.LABEL_COMPUTE_DOMAIN,
-    }
-    for kind in ("podAffinity", "podAntiAffinity"):
-        kept = ((old["spec"].get("affinity") or {}).get(kind) or {}).get(REQUIRED) or []
-        assert (((new["spec"].get("affinity") or {}).get(kind) or {}).get(REQUIRED) or [])[
-            : len(kept)
-        ] == kept
-    for mine, theirs in zip(containers(old), containers(new), strict=True):
-        _only_placeholders_are_replaced(mine.get("env") or [], theirs.get("env") or [])
-        rules = mine.get("resizePolicy") or []
-        assert (theirs.get("resizePolicy") or [])[: len(rules)] == rules
-        claims = (mine.get("resources") or {}).get("claims") or []
-        assert ((theirs.get("resources") or {}).get("claims") or [])[: len(claims)] == claims
-        for container in (mine, theirs):
-            container.pop("env", None)
-            _drop_claims(container)
-        _drop_amounts(mine, theirs)
-    for container in rays:
-        container.pop("resizePolicy", None)
-    _drop_hook(*rays)
-    for pod in (old, new):
-        del pod["metadata"]["labels"]
-        pod["metadata"].pop("annotations", None)
-        for key in ("affinity", "resourceClaims", GRACE, *EMPTY_ONLY):
-            pod["spec"].pop(key, None)
-    assert new == old
-    assert (after["spec"].get(GRACE) or 0) >= (before["spec"].get(GRACE) or 0)
-    for key in EMPTY_ONLY:
-        if before["spec"].get(key):
-            assert after["spec"][key] == before["spec"][key]
-
-
-def _drop_claims(container: Object) -> None:
-    (container.get("resources") or {}).pop("claims", None)
-    if not container.get("resources"):
-        container.pop("resources", None)
-
-
-def _drop_amounts(old: Object, new: Object) -> None:
-    """Take the amounts that may grow from the container that waits for the head."""
-    for kind in ("requests", "limits") if old["name"] == names.WAIT_FOR_HEAD else ():
-        mine, theirs = (each.get("resources", {}).get(kind, {}) for each in (old, new))
-        assert mine.keys() == theirs.keys()
-        for resource in mine.keys() & {"cpu", "memory"}:
-            low, high = parse_quantity(mine.pop(resource)), parse_quantity(theirs.pop(resource))
-            assert low == high or low < high <= parse_quantity(WAIT_FOR_HEAD_MOST[resource])
-
-
-def _drop_hook(old: Object, new: Object) -> None:
-    """Take the hook from what became of a container that had none."""
-    if not {"preStop", "postStart"} & (old.get("lifecycle") or {}).keys():
-        (new.get("lifecycle") or {}).pop("preStop", None)
-    for container in (old, new):
-        if not container.get("lifecycle"):
-            container.pop("lifecycle", None)
 
 
 def _only_placeholders_are_replaced(old: list[Object], new: list[Object]) -> None:
@@ -304,11 +247,10 @@ def _only_placeholders_are_replaced(old: list[Object], new: list[Object]) -> Non
             assert was.get("value") in {None, "", "0", "localhost"}
 
 
-def _no_name_occurs_more_often(before: Object, after: Object) -> None:
-    for mine, theirs in zip(containers(before), containers(after), strict=True):
-        old = Counter(entry["name"] for entry in mine.get("env") or [])
-        for name, count in Counter(entry["name"] for entry in theirs.get("env") or []).items():
-            assert count == max(old[name], 1)
+def _no_name_occurs_more_often(old: list[Object], new: list[Object]) -> None:
+    before = Counter(entry["name"] for entry in old)
+    for name, count in Counter(entry["name"] for entry in new).items():
+        assert count == max(before[name], 1)
 
 
 def _the_api_server_accepts(pod: Object) -> None:
@@ -325,27 +267,22 @@ def _the_api_server_accepts(pod: Object) -> None:
             assert not (entry.get("value") and entry.get("valueFrom"))
 
 
-def _references_resolve(before: Object, after: Object) -> None:
+def _references_resolve(old: list[Object], new: list[Object]) -> None:
     """Check that each new variable stands before every entry of the user that refers to it, and
     behind what it refers to.
 
     Only the device plugin's address may come late to an entry of the user that refers to it: it
     must follow an address of the host that the user gave.
     """
-    for mine, theirs in zip(containers(before), containers(after), strict=True):
-        known = {entry["name"] for entry in mine.get("env") or []}
-        order = [entry["name"] for entry in theirs.get("env") or []]
-        late = {names.TPU_DEVICE_PLUGIN_ADDR} if names.TPU_DEVICE_PLUGIN_HOST_IP in known else set()
-        for number, entry in enumerate(theirs.get("env") or []):
-            for name in re.findall(r"\$\((\w+)\)", entry.get("value") or ""):
-                if (
-                    name in order
-                    and name not in late
-                    and (name not in known or entry not in (mine.get("env") or []))
-                ):
-                    assert order.index(name) < number, (
-                        f"{entry['name']} refers to {name}, which comes later"
-                    )
+    known = {entry["name"] for entry in old}
+    order = [entry["name"] for entry in new]
+    late = {names.TPU_DEVICE_PLUGIN_ADDR} if names.TPU_DEVICE_PLUGIN_HOST_IP in known else set()
+    for number, entry in enumerate(new):
+        for name in {*re.findall(r"\$\((\w+)\)", entry.get("value") or "")} & {*order} - late:
+            if name not in known or entry not in old:
+                assert order.index(name) < number, (
+                    f"{entry['name']} refers to {name}, which comes later"
+                )
 
 
 @settings(

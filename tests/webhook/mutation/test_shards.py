@@ -46,18 +46,15 @@ def test_a_cluster_in_a_file_has_the_index_that_its_creation_would_have_given_it
 
 
 def test_an_index_alone_is_no_shard() -> None:
-    decided = decide(
-        a_pod().worker("g").of("c"),
-        a_cluster("c").group("g").opting(shard_index="0"),
-    )
+    decided = decide(a_pod().worker("g").of("c"), a_cluster("c").group("g").opting(shard_index="0"))
     assert names.RAY_SHARD_INDEX not in env_of(decided.pod)
     assert decided.answer.warnings == ()
 
 
 def test_all_containers_know_how_many_shards_there_are() -> None:
     counted = a_cluster("c").group("g").opting(shard_group="search", shard_index="3")
-    counted.opting(shard_count="8")
-    decided = decide(a_pod().worker("g").of("c").container("sidecar"), counted)
+    pod = a_pod().worker("g").of("c").container("sidecar")
+    decided = decide(pod, counted.opting(shard_count="8"))
     for container in ("ray-worker", "sidecar"):
         assert env_of(decided.pod, container)[names.RAY_SHARD_COUNT] == "8"
     assert names.RAY_SHARD_COUNT not in env_of(decide(a_pod().worker("g").of("c"), SHARD).pod)
