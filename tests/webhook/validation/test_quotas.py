@@ -58,6 +58,13 @@ def a_quota(hard: Json, used: Json | None = None) -> Json:
     } | status
 
 
+def scoped(scope: str) -> Json:
+    """Return a quota that allows no pods in a scope."""
+    quota = a_quota({"pods": "0"})
+    quota["spec"]["scopes"] = [scope]
+    return quota
+
+
 def a_range(kind: str = "Container", **item: Json) -> Json:
     limits = [{"type": kind, **item}]
     return {"kind": "LimitRange", "metadata": {"name": "sizes"}, "spec": {"limits": limits}}
@@ -103,6 +110,8 @@ def test_what_others_use_counts() -> None:
     ]
 
 
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 ON_ANOTHER = {"clusterSelector": {"ray.io/cluster": "other"}}
 MOST = 2147483647
 ZERO = {"requests": {"e.com/a": "0"}, "limits": {"e.com/a": "0"}}
@@ -121,8 +130,17 @@ ZERO = {"requests": {"e.com/a": "0"}, "limits": {"e.com/a": "0"}}
     # As by the API server, also where others use more than the quota has
     (a_cluster().head_container(resources=ZERO),
      a_quota({"requests.e.com/a": "1"}, {"requests.e.com/a": "2"}), False),
-], ids=["a cluster", "elsewhere", "an unbounded maximum", "initial replicas", "a submitter",
-        "no submitter", "no amounts", "amounts of zero"])  # fmt: skip
+    *((a_cluster().group().pod(resources={kind: {"cpu": "8"}}), a_quota({name: most}), refused)
+      for kind, name in (("limits", "limits.cpu"), ("requests", "cpu"))
+      for most, refused in (("12", False), ("11", True))),  # the head has 4
+    *((a_cluster().group().pod(affinity={"podAntiAffinity": {kind: terms}}),
+       scoped("CrossNamespacePodAffinity"), refused)
+      for kind, terms, refused in (
+        (REQUIRED, [{"topologyKey": "a"}], False),
+        (REQUIRED, [{"topologyKey": "a"}, {"topologyKey": "b", "namespaces": ["c"]}], True),
+        (PREFERRED, [{"podAffinityTerm": {"topologyKey": "a", "namespaceSelector": {}}}], True),
+    )),
+])  # fmt: skip
 def test_what_exceeds_a_quota(built: Built, quota: Json, refused: bool) -> None:
     assert bool(forecast(built, quota)) is refused
 
