@@ -46,6 +46,14 @@ def admitted(value: Json) -> Json:
     return value
 
 
+def test_kueue_refuses_a_job_with_a_cluster_and_a_selector() -> None:
+    queued = a_job(a_cluster().label(names.LABEL_KUEUE_QUEUE, "tpus"))
+    queued.label(names.LABEL_KUEUE_QUEUE, "tpus").spec(clusterSelector={"ray.io/cluster": "a"})
+    assert [finding.path for finding in findings(queued, "kueue-job-not-shut-down")] == [
+        "spec.clusterSelector"
+    ]
+
+
 @pytest.mark.parametrize("embed", [lambda cluster: cluster, a_job, a_service])
 def test_edits_of_kueue_are_no_new_problem(embed: Callable[[ClusterBuilder], Built]) -> None:
     waiting = embed(a_queued()).label(names.LABEL_KUEUE_QUEUE, "tpus")

@@ -77,6 +77,27 @@ def test_a_name_of_ours_that_has_no_effect_is_found(name: str, said: str) -> Non
     assert said in finding.message
 
 
+@pytest.mark.parametrize(("key", "text", "gpus", "settings", "said"), [
+    (names.ANNOTATION_REPAIR, "true", 0, RuleSettings(repairs=False), "repair is off"),
+    (names.ANNOTATION_COMPUTE_DOMAIN, "replica", 8, UNKNOWN, "groups with GPUs have one host"),
+    (names.ANNOTATION_COMPUTE_DOMAIN, "replica", 0, UNKNOWN, "no worker group has GPUs"),
+])  # fmt: skip
+def test_an_annotation_that_nothing_reads_says_what_is_missing(
+    key: str, text: str, gpus: int, settings: RuleSettings, said: str
+) -> None:
+    cluster = a_cluster().annotation(key, text).group()
+    if gpus:
+        cluster.device("nvidia.com/gpu", gpus)
+    (finding,) = findings(cluster, "annotation-without-effect", settings=settings)
+    assert said in finding.message
+
+
+def test_the_ignore_label_has_no_effect_where_its_setting_is_off() -> None:
+    cluster = a_cluster().label(names.LABEL_IGNORE, "true")
+    (finding,) = findings(cluster, settings=RuleSettings(ignoring=False))
+    assert "ignore.rayclusters is off" in finding.message
+
+
 def test_an_annotation_among_the_labels_is_found() -> None:
     (finding,) = findings(a_cluster().label(OURS, "replica").group())
     assert "write it as annotation" in finding.message

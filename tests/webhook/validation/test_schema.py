@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.harness.ray_objects import Built, Json, a_cluster, a_job, a_service
+from tests.harness.ray_objects import Built, Json, a_cluster, a_cron_job, a_job, a_service
 from webhook.validation.finding import DENY, WARN
 from webhook.validation.rule_settings import RuleSettings
 from webhook.validation.ruleset import check_file
@@ -55,6 +55,7 @@ def test_a_container_that_the_crd_takes(fields: Json) -> None:
     (a_cluster().meta(labels={"a b": "c"}), "metadata.labels[a b]"),
     (a_cluster().meta(labels={"a": "c" * 64}), "metadata.labels[a]"),
     (a_job().spec(preRunningDeadlineSeconds="x"), "spec.preRunningDeadlineSeconds"),
+    (a_cron_job().spec(timeZone=""), "spec.timeZone"),
     (a_cluster().spec(rayVersion=2.46), "spec.rayVersion"),
     (a_cluster().spec(workerGroupSpecs={"groupName": "a"}), "spec.workerGroupSpecs"),
     (a_cluster().spec(workerGroupSpecs=["a"]), "spec.workerGroupSpecs[0]"),
