@@ -1,5 +1,7 @@
 """The pod group publisher: the objects that it creates, with concurrent changes by others."""
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
@@ -43,6 +45,15 @@ def version(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
+@asynccontextmanager
+async def published(api: FakeApi, version: str = "v1beta1") -> AsyncIterator[Publishing]:
+    """Publish until the end of the block, which begins when a RayCluster has its objects."""
+    api.put(RAYCLUSTERS, a_cluster(WORKER_GROUP))
+    async with publishing(api, version) as p:
+        await eventually(lambda: counts(api) == BY_GROUP)
+        yield p
+
+
 def a_head(cluster: str = "ray") -> Object:
     pod = a_pod(f"{cluster}-head", cluster=cluster, group="headgroup")
     pod["metadata"]["labels"][names.LABEL_NODE_TYPE] = names.NODE_TYPE_HEAD
@@ -63,9 +74,7 @@ def known_to_ask(p: Publishing) -> bool:
 
 
 async def test_a_workload_and_pod_groups_are_created_once(api: FakeApi, version: str) -> None:
-    api.put(RAYCLUSTERS, a_cluster(WORKER_GROUP))
-    async with publishing(api, version) as p:
-        await eventually(lambda: counts(api) == BY_GROUP)
+    async with published(api, version) as p:
         await nothing_but_resyncs(api)
         assert p.publisher.done[PODGROUPS, "created"] == 2
     assert templates(api) == {"head": 0, "worker-tpu": 8}
@@ -135,9 +144,7 @@ async def test_a_gang_of_a_cluster_is_not_recreated_while_its_head_lives(api: Fa
 
 @pytest.mark.parametrize("resource", [PODGROUPS, WORKLOADS])
 async def test_what_others_delete_comes_back(api: FakeApi, version: str, resource: str) -> None:
-    api.put(RAYCLUSTERS, a_cluster(WORKER_GROUP))
-    async with publishing(api, version):
-        await eventually(lambda: counts(api) == BY_GROUP)
+    async with published(api, version):
         for name in [*api.objects(resource)]:
             api.delete(resource, name)
         await eventually(lambda: counts(api) == BY_GROUP)
@@ -145,9 +152,7 @@ async def test_what_others_delete_comes_back(api: FakeApi, version: str, resourc
 
 
 async def test_what_others_edit_is_put_right(api: FakeApi) -> None:
-    api.put(RAYCLUSTERS, a_cluster(WORKER_GROUP))
-    async with publishing(api):
-        await eventually(lambda: counts(api) == BY_GROUP)
+    async with published(api):
         edit(
             api,
             PODGROUPS,
@@ -165,11 +170,8 @@ async def test_what_others_edit_is_put_right(api: FakeApi) -> None:
 
 
 async def test_a_process_that_starts_again_changes_nothing(api: FakeApi, version: str) -> None:
-    api.put(RAYCLUSTERS, a_cluster(WORKER_GROUP))
-    async with publishing(api, version):
-        await eventually(lambda: counts(api) == BY_GROUP)
-    before = writes(api)
-    seen = resyncs(api)
+    async with published(api, version):
+        before, seen = writes(api), resyncs(api)
     async with publishing(api, version):
         await eventually(lambda: resyncs(api) > seen + 2)
     assert writes(api) == before
@@ -201,9 +203,7 @@ async def test_a_conflict_is_looked_into_and_done_again(api: FakeApi) -> None:
             )
         return 0
 
-    api.put(RAYCLUSTERS, a_cluster(WORKER_GROUP))
-    async with publishing(api) as p:
-        await eventually(lambda: counts(api) == BY_GROUP)
+    async with published(api) as p:
         api.before = touch
         api.put(RAYCLUSTERS, a_cluster(WORKER_GROUP, workerGroupSpecs=groups_of(5)))
         await eventually(lambda: counts(api)["ray-worker-tpu"] == 20)
@@ -212,9 +212,7 @@ async def test_a_conflict_is_looked_into_and_done_again(api: FakeApi) -> None:
 
 
 async def test_an_outage_ends(api: FakeApi, version: str, caplog: pytest.LogCaptureFixture) -> None:
-    api.put(RAYCLUSTERS, a_cluster(WORKER_GROUP))
-    async with publishing(api, version) as p:
-        await eventually(lambda: counts(api) == BY_GROUP)
+    async with published(api, version) as p:
         await api.down()
         api.put(RAYCLUSTERS, a_cluster(WORKER_GROUP, "second"))
         opted_out(api)
@@ -254,9 +252,7 @@ async def test_others_are_left(
 
 
 async def test_objects_of_a_previous_cluster_are_not_touched(api: FakeApi, version: str) -> None:
-    api.put(RAYCLUSTERS, a_cluster(WORKER_GROUP))
-    async with publishing(api, version):
-        await eventually(lambda: counts(api) == BY_GROUP)
+    async with published(api, version):
         anew = a_cluster(WORKER_GROUP)
         anew["metadata"]["uid"] = "another-uid"
         api.delete(RAYCLUSTERS, "ray")
@@ -277,18 +273,14 @@ async def test_objects_of_a_previous_cluster_are_not_touched(api: FakeApi, versi
 
 
 async def test_opting_out_removes_all_and_ends_requests(api: FakeApi, version: str) -> None:
-    api.put(RAYCLUSTERS, a_cluster(WORKER_GROUP))
-    async with publishing(api, version):
-        await eventually(lambda: counts(api) == BY_GROUP)
+    async with published(api, version):
         opted_out(api)
         await eventually(lambda: not api.objects(PODGROUPS) and not api.objects(WORKLOADS))
         await nothing_but_resyncs(api)
 
 
 async def test_suspension_removes_pod_groups_until_it_ends(api: FakeApi, version: str) -> None:
-    api.put(RAYCLUSTERS, a_cluster(WORKER_GROUP))
-    async with publishing(api, version):
-        await eventually(lambda: counts(api) == BY_GROUP)
+    async with published(api, version):
         workload = api.objects(WORKLOADS)["ray.gang"]
         api.protected = {"ray-worker-tpu"}
         api.put(RAYCLUSTERS, a_cluster(WORKER_GROUP, suspend=True))
@@ -306,9 +298,7 @@ async def test_suspension_removes_pod_groups_until_it_ends(api: FakeApi, version
     {"annotations": {"long": "x" * RAYCLUSTER_BYTES_MAX}},
 ], ids=["ignored", "being deleted", "too large"])  # fmt: skip
 async def test_an_unmanaged_cluster_is_left(api: FakeApi, version: str, metadata: Object) -> None:
-    api.put(RAYCLUSTERS, a_cluster(WORKER_GROUP))
-    async with publishing(api, version) as p:
-        await eventually(lambda: counts(api) == BY_GROUP)
+    async with published(api, version) as p:
         ignored = a_cluster("")
         ignored["metadata"] |= metadata
         api.put(RAYCLUSTERS, ignored)
@@ -381,9 +371,7 @@ async def test_a_refused_pod_group_does_not_stop_its_siblings(api: FakeApi, vers
 
 async def test_the_default_priority_is_no_difference(api: FakeApi, version: str) -> None:
     api.default_priority = "standard"
-    api.put(RAYCLUSTERS, a_cluster(WORKER_GROUP))
-    async with publishing(api, version):
-        await eventually(lambda: counts(api) == BY_GROUP)
+    async with published(api, version):
         await eventually(lambda: resyncs(api) > 2)
         assert api.count("delete", PODGROUPS) == 0
         api.put(

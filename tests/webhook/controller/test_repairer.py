@@ -190,9 +190,15 @@ def looked(
     return repairer
 
 
-def test_a_whole_replica_is_recorded_once_and_stays() -> None:
+@pytest.fixture
+def server() -> Server:
+    """A server with a replica that was recorded."""
     server = Server()
     looked(server, 0.0)
+    return server
+
+
+def test_a_whole_replica_is_recorded_once_and_stays(server: Server) -> None:
     assert (server.recorded, len(server.kept().whole["g-abcde"])) == (True, HOSTS)
     first = server.records
     looked(server, 0.0, 50.0, 100.0)
@@ -200,9 +206,9 @@ def test_a_whole_replica_is_recorded_once_and_stays() -> None:
     assert len(server.pods) == HOSTS
 
 
-def test_the_rest_of_a_broken_replica_is_deleted(caplog: pytest.LogCaptureFixture) -> None:
-    server = Server()
-    looked(server, 0.0)
+def test_the_rest_of_a_broken_replica_is_deleted(
+    server: Server, caplog: pytest.LogCaptureFixture
+) -> None:
     del server.pods["p0"]
     with caplog.at_level(logging.INFO, "webhook.controller"):
         repairer = looked(server, 0.0, 31.0)
@@ -215,9 +221,7 @@ def test_the_rest_of_a_broken_replica_is_deleted(caplog: pytest.LogCaptureFixtur
     assert any(CHANGING in message for message in caplog.messages)
 
 
-def test_a_pod_that_changes_meanwhile_is_looked_at_again() -> None:
-    server = Server()
-    looked(server, 0.0)
+def test_a_pod_that_changes_meanwhile_is_looked_at_again(server: Server) -> None:
     del server.pods["p0"]
 
     async def overtaken(verb: str, path: str) -> None:
@@ -232,9 +236,7 @@ def test_a_pod_that_changes_meanwhile_is_looked_at_again() -> None:
     assert server.pods == {}
 
 
-def test_a_deletion_that_cannot_be_recorded_is_not_begun_and_spends_nothing() -> None:
-    server = Server()
-    looked(server, 0.0)
+def test_a_deletion_that_cannot_be_recorded_is_not_begun_and_spends_nothing(server: Server) -> None:
     del server.pods["p0"]
     recorded = server.records
 
@@ -251,9 +253,9 @@ def test_a_deletion_that_cannot_be_recorded_is_not_begun_and_spends_nothing() ->
     assert ([*server.pods], [*server.kept().replaced]) == ([], ["g-abcde"])
 
 
-def test_a_deletion_that_meets_a_conflict_is_tried_again_and_spends_the_budget_once() -> None:
-    server = Server()
-    looked(server, 0.0)
+def test_a_deletion_that_meets_a_conflict_is_tried_again_and_spends_the_budget_once(
+    server: Server,
+) -> None:
     del server.pods["p0"]
     refused = list[str]()
 
@@ -269,9 +271,7 @@ def test_a_deletion_that_meets_a_conflict_is_tried_again_and_spends_the_budget_o
     assert ([*server.pods], [*server.kept().replaced]) == ([], ["g-abcde"])
 
 
-def test_nothing_is_replaced_while_no_head_pod_lasts() -> None:
-    server = Server()
-    looked(server, 0.0)
+def test_nothing_is_replaced_while_no_head_pod_lasts(server: Server) -> None:
     del server.pods["p0"]
     head = server.heads["head"]
     head["status"] = {"phase": "Failed"}
@@ -309,9 +309,9 @@ def test_pods_of_a_replica_are_deleted_at_once_and_reported_though_one_deletion_
     ]
 
 
-def test_a_pod_made_by_hand_with_the_identity_of_another_is_deleted_and_the_others_stay() -> None:
-    server = Server()
-    looked(server, 0.0)
+def test_a_pod_made_by_hand_with_the_identity_of_another_is_deleted_and_the_others_stay(
+    server: Server,
+) -> None:
     server.add("by-hand", 0)
     looked(server, 0.0, 50.0, 100.0)
     assert [*server.pods] == ["p0", "p1"]
@@ -326,10 +326,8 @@ def test_a_pod_made_by_hand_with_the_identity_of_another_is_deleted_and_the_othe
     {"validatingadmissionpolicybindings": {"validationActions": ["Audit"]}},
 ])  # fmt: skip
 def test_without_the_policy_for_tenants_repair_is_off_and_says_so(
-    absent: dict[str, Object | None], caplog: pytest.LogCaptureFixture
+    server: Server, absent: dict[str, Object | None], caplog: pytest.LogCaptureFixture
 ) -> None:
-    server = Server()
-    looked(server, 0.0)
     del server.pods["p0"]
     known = server.policies
     server.policies = {key: each for key, each in (known | absent).items() if each is not None}
@@ -383,9 +381,7 @@ def test_each_group_of_a_cluster_is_repaired_at_one_look() -> None:
     assert server.kept("other").replaced.keys() == {"other-abcde"}
 
 
-def test_the_record_of_a_cluster_that_asks_for_nothing_any_more_is_removed() -> None:
-    server = Server()
-    looked(server, 0.0)
+def test_the_record_of_a_cluster_that_asks_for_nothing_any_more_is_removed(server: Server) -> None:
     server.cluster = a_cluster("c").group("g", hosts=HOSTS)
     looked(server, 0.0)
     assert (server.records or {})["data"] == {}
@@ -413,9 +409,7 @@ def test_a_label_exempts_a_cluster_where_allowed(indexed: bool, ignoring: bool) 
 
 
 @pytest.mark.parametrize("count", [1, HOSTS])
-def test_a_label_written_by_hand_deletes_nothing_and_is_removed(count: int) -> None:
-    server = Server()
-    looked(server, 0.0)
+def test_a_label_written_by_hand_deletes_nothing_and_is_removed(server: Server, count: int) -> None:
     for name in ("p0", "p1")[:count]:
         server.pods[name]["metadata"]["labels"][names.LABEL_MARKED_FOR_DELETION] = mark(
             LOST, f"uid-{name}"
@@ -437,9 +431,9 @@ def test_a_label_that_a_pod_template_carries_is_none(label: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "{", '{"g": {"whole": 1}}'])
-def test_an_unreadable_record_is_replaced(text: str, caplog: pytest.LogCaptureFixture) -> None:
-    server = Server()
-    looked(server, 0.0)
+def test_an_unreadable_record_is_replaced(
+    server: Server, text: str, caplog: pytest.LogCaptureFixture
+) -> None:
     assert server.records is not None
     server.records["data"][uid_of("c")] = text
     assert looked(server, 0.0, 5.0).queue.failures == {}
