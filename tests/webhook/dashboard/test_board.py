@@ -163,24 +163,6 @@ def test_one_host_that_goes_is_one_message_about_its_raycluster_alone() -> None:
     assert len(message) < 8000
 
 
-def test_a_raycluster_with_a_problem_moves_to_the_top_and_back_when_it_is_solved() -> None:
-    setup = Setup(renamed(Scene(), "other", "qwen"), SCENE.observed())
-    client = Client(setup)
-
-    def shown() -> list[str]:
-        client.catch_up()
-        client.check()
-        return client.names
-
-    assert shown() == ["other/qwen", "team/llama"]
-    setup.drop_pods(PODS[7][2:3])
-    setup.examine_changed()
-    assert shown() == ["team/llama", "other/qwen"]
-    setup.put_pods(PODS[7][2:3])
-    setup.examine_changed()
-    assert shown() == ["other/qwen", "team/llama"]
-
-
 def test_a_page_of_one_namespace_receives_nothing_of_another() -> None:
     setup = Setup(SCENE.observed(), renamed(Scene(), "other", "qwen"))
     nowhere, other = (Client(setup, Query(namespace=name)) for name in ("nowhere", "other"))

@@ -1,6 +1,6 @@
 """The objects of the dashboard, watched: the report is available immediately."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 
 import pytest
@@ -43,8 +43,7 @@ def store(api: FakeApi, scene: Scene) -> None:
 class Followed:
     """What is known of a fake API server."""
 
-    def __init__(self, api: Api, namespaces: list[str], *, person: bool = False) -> None:
-        self.api = api
+    def __init__(self, api: Api, namespaces: Sequence[str], *, person: bool) -> None:
         self.object_cache = ObjectCache()
         self.examiner = Examiner(self.object_cache)
         self.observing = Observing(api, self.object_cache, namespaces, PATIENT, person=person)
@@ -68,7 +67,7 @@ class Followed:
 
 @asynccontextmanager
 async def following(
-    fake: FakeApi, namespaces: list[str], *, person: bool = False
+    fake: FakeApi, *namespaces: str, person: bool = False
 ) -> AsyncIterator[Followed]:
     """Follow a fake API server until the end of the block."""
     async with client_of(plain(fake)) as api:
@@ -90,7 +89,7 @@ async def fake() -> AsyncIterator[FakeApi]:
 async def test_a_followed_cluster_looks_as_one_that_is_read(fake: FakeApi, name: str) -> None:
     scene = samples()[name].scene()
     store(fake, scene)
-    async with following(fake, []) as followed:
+    async with following(fake) as followed:
         await eventually(lambda: followed.whole)
         assert followed.cluster_report == scene.examined()
         assert followed.observing.unread == {}
@@ -99,7 +98,7 @@ async def test_a_followed_cluster_looks_as_one_that_is_read(fake: FakeApi, name:
 async def test_changes_of_every_kind_are_seen(fake: FakeApi) -> None:
     scene = Scene()
     store(fake, scene)
-    async with following(fake, []) as followed:
+    async with following(fake) as followed:
         await eventually(lambda: followed.whole)
         assert followed.ids == []
         host = scene.pods["llama-tpu-worker-0-3"]
@@ -134,7 +133,7 @@ async def test_of_one_namespace_only_that_is_asked_for(fake: FakeApi, person: bo
     elsewhere["metadata"] |= {"namespace": "elsewhere", "uid": "another"}
     fake.put(RAYCLUSTERS, elsewhere)
     fake.put(NAMESPACES, {"metadata": {"name": "elsewhere"}})
-    async with following(fake, [NAMESPACE], person=person) as followed:
+    async with following(fake, NAMESPACE, person=person) as followed:
         await eventually(
             lambda: followed.observing.synced and followed.object_cache.namespaces.known
         )
@@ -148,7 +147,7 @@ async def test_of_one_namespace_only_that_is_asked_for(fake: FakeApi, person: bo
 
 async def test_pod_groups_that_are_no_longer_served_are_forgotten(fake: FakeApi) -> None:
     store(fake, samples()["podgroup-not-scheduled"].scene())
-    async with following(fake, []) as followed:
+    async with following(fake) as followed:
         await eventually(lambda: followed.object_cache.pod_groups.known)
         assert len(followed.object_cache.pod_groups.all) == 1
         for listener in followed.observing.discovery._listeners:  # noqa: SLF001

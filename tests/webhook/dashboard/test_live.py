@@ -10,11 +10,10 @@ from tests.harness.dashboard_page import Setup, renamed
 from tests.harness.scenes import Scene
 from tests.webhook.controller.test_reporter import examine_with_a_bug
 from tests.webhook.dashboard.test_board import Client
+from tests.webhook.dashboard.test_site import a_setup, site_of
 from tests.webhook.diagnostics.samples import samples
-from webhook.dashboard.page import DashboardSite
 from webhook.dashboard.query import Query
 from webhook.dashboard.rendered import HtmlDrawer
-from webhook.dashboard.session import Session
 from webhook.dashboard.view import Section
 from webhook.diagnostics.examiner import QUIET_SECONDS, Examiner
 from webhook.objects.live_objects import Webhook
@@ -32,20 +31,10 @@ def draw_with_a_bug(drawer: HtmlDrawer, section: Section) -> str:
 BUGS = [(Examiner, "examine", examine_with_a_bug), (HtmlDrawer, "section", draw_with_a_bug)]
 
 
-def a_setup() -> Setup:
-    """Return a setup with two RayClusters, of which `llama` waits for a host."""
-    scene = Scene().without("llama-tpu-worker-0-3")
-    return Setup(renamed(Scene(), "other", "qwen"), scene.observed())
-
-
 def look(setup: Setup) -> None:
     """Look again, when everything is due."""
     setup.now += QUIET_SECONDS
     asyncio.run(setup.live.examine_changed())
-
-
-def site_of(setup: Setup) -> DashboardSite:
-    return DashboardSite(setup.live, Session(), setup.drawer)
 
 
 def status(setup: Setup) -> dict[str, Any]:

@@ -52,12 +52,8 @@ class Sample(Struct, forbid_unknown_fields=True):
             scene.services = [
                 each for each in scene.services if each["metadata"]["name"] in self.services
             ]
-        scene.events += self.events
-        scene.pod_groups += self.pod_groups
-        scene.webhooks += self.webhooks
-        scene.ray_jobs += self.ray_jobs
-        scene.ray_services += self.ray_services
-        scene.workloads += self.workloads
+        for kind in ("events", "pod_groups", "webhooks", "ray_jobs", "ray_services", "workloads"):
+            getattr(scene, kind).extend(getattr(self, kind))
         return scene
 
 
