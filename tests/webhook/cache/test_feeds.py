@@ -9,32 +9,17 @@ import pytest
 
 from tests.harness.fake_api import PODS, RAYCLUSTERS, FakeApi
 from tests.harness.following import eventually, following
-from tests.harness.objects import KEY, a_pod, a_raycluster, served_by_another, terminating
+from tests.harness.objects import KEY, a_pod, a_raycluster, served_by_another
 from tests.harness.single_process import next_identity
 from webhook.api import names
 from webhook.api.formats import mark
 from webhook.app.informers import Connected
 from webhook.controller.repair.plan import LOST
 from webhook.groups.identity import GroupKey, HostIdentity
-from webhook.groups.identity_index import Member
 from webhook.groups.required_reads import SILENCE_SECONDS
 from webhook.kubeclient.access import Load
 from webhook.kubeclient.client import Api
 from webhook.kubeclient.errors import ConfigurationError
-
-
-async def test_pods_take_identities_when_created_and_free_them_at_their_end(api: FakeApi) -> None:
-    async with following(api) as f:
-        await eventually(lambda: f.synced)
-        for host in range(3):
-            api.put(PODS, a_pod(f"pod-{host}", HostIdentity(0, host, "tpu-x")))
-        await eventually(lambda: len(f.members) == 3)
-        api.put(PODS, terminating(a_pod("pod-1", HostIdentity(0, 1, "tpu-x"))))
-        api.delete(PODS, "pod-2")
-        await eventually(lambda: f.identities(KEY) == [HostIdentity(0, 0, "tpu-x")])
-        api.delete(PODS, "pod-1")
-        await eventually(lambda: f.pods.events == 6)
-        assert f.identities(KEY) == [HostIdentity(0, 0, "tpu-x")]
 
 
 async def test_an_event_of_a_pod_passes_four_modules_on_its_way_to_the_index(api: FakeApi) -> None:
@@ -82,18 +67,6 @@ async def test_a_pod_of_a_single_host_group_carries_the_index_alone(api: FakeApi
     async with following(api) as f:
         api.put(PODS, a_pod("pod", HostIdentity(7, 0, "")))
         await eventually(lambda: f.identities(KEY) == [HostIdentity(7, 0, "")])
-
-
-async def test_pods_of_another_webhook_are_adopted_and_new_hosts_join_them(api: FakeApi) -> None:
-    async with following(api) as f:
-        for host in (0, 2):
-            api.put(PODS, served_by_another(a_pod(f"pod-{host}"), "tpu-3", str(host)))
-        await eventually(lambda: len(f.members) == 2)
-        assert f.identities(KEY) == [HostIdentity(3, 0, "tpu-3"), HostIdentity(3, 2, "tpu-3")]
-        first = next_identity(f.members, KEY, 4, "request-1")
-        f.members.put("new", Member(KEY, first))
-        second = next_identity(f.members, KEY, 4, "request-2")
-        assert [first, second] == [HostIdentity(3, 1, "tpu-3"), HostIdentity(3, 3, "tpu-3")]
 
 
 def test_invalid_identity_labels_are_logged_once_a_group(caplog: pytest.LogCaptureFixture) -> None:

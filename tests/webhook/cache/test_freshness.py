@@ -192,15 +192,6 @@ async def test_pods_that_no_raycluster_decides_about_are_denied_without_a_read()
         assert webhook.reads == before
 
 
-async def test_while_the_watch_is_fresh_nothing_is_read() -> None:
-    async with admitting(a_group(2)) as webhook:
-        before = webhook.reads
-        for host in range(2):
-            stored(await webhook.create(a_worker(0, host), PUNCTUAL))
-            stored(await webhook.create(a_worker(1, host), 0.5 * SILENCE_SECONDS))
-        assert webhook.reads == before
-
-
 async def test_while_the_watch_is_silent_one_read_serves_all_pods_until_it_is_as_old() -> None:
     async with admitting(a_group(2, replicas=40)) as webhook:
         before = webhook.reads

@@ -90,26 +90,21 @@ def test_odd_pods_harm_none(lines: list[tuple[str, random.Random, bool]], adopte
     good = json.dumps(an_event("ADDED", a_pod("good", IDENTITY), "good", 100)).encode()
     follow(pods_in(""), PodStore(members), *odd, good)
     good_member = members.get("good")
-    assert good_member is not None
+    assert good_member
     assert good_member == Member(KEY, IDENTITY, name=good_member.name)
 
 
-def test_variables_that_are_not_utf_8_leave_the_next_pod_right() -> None:
+@pytest.mark.parametrize("text", [b'"TPU_WORKER_ID"', b'"2"'], ids=["name", "value"])
+def test_variables_that_are_not_utf_8_give_no_identity_and_leave_the_next_pod_right(
+    text: bytes,
+) -> None:
     members = Membership()
+    feed = PodStore(members)
     odd = an_event("ADDED", served_by_another(a_pod("odd"), "tpu-1", "2"), "odd", 1)
     good = an_event("ADDED", a_pod("good", IDENTITY), "good", 100)
-    not_text = json.dumps(odd).encode().replace(b'"TPU_WORKER_ID"', b'"\x80"')
-    follow(pods_in(""), PodStore(members), not_text, json.dumps(good).encode())
-    good_member = members.get("good")
-    assert good_member is not None
-    assert good_member == Member(KEY, IDENTITY, name=good_member.name)
-
-
-def test_a_google_webhook_pod_whose_variables_are_no_text_has_no_identity() -> None:
-    feed = PodStore(Membership())
-    pod = served_by_another(a_pod("a"), "tpu-1", "2")
-    line = json.dumps(an_event("ADDED", pod, "odd", 5)).encode()
-    follow(pods_in(""), feed, line.replace(b'"value": "2"', b'"value": "\x80"'))
+    not_text = json.dumps(odd).encode().replace(text, b'"\x80"')
+    follow(pods_in(""), feed, not_text, json.dumps(good).encode())
+    assert [(uid, member.identity) for uid, member in members.items()] == [("good", IDENTITY)]
     assert feed.malformed == 1
 
 

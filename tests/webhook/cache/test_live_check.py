@@ -94,23 +94,6 @@ def identity_in(answer: Object) -> tuple[int, int]:
     )
 
 
-def test_a_deletion_that_the_watch_has_not_reported_is_found_and_the_identity_reused() -> None:
-    reader = Reader()
-    webhook = Webhook(2, reader=reader)
-    webhook.holds(HostIdentity(0, 0, ""), HostIdentity(1, 0, ""))
-    reader.finds = lambda: webhook.members.remove("pod-0-0")
-    assert webhook.identity() == (0, 0)
-    assert reader.groups_read == 1
-
-
-def test_a_scale_up_that_the_watch_has_not_reported_is_found() -> None:
-    reader = Reader()
-    webhook = Webhook(1, reader=reader)
-    webhook.holds(HostIdentity(0, 0, ""))
-    reader.finds = lambda: webhook.clusters.put(read_cluster_config(cluster_of(2, 1)))
-    assert [webhook.identity(), reader.groups_read] == [(1, 0), 1]
-
-
 def test_a_group_that_is_still_full_of_pods_after_the_read_gets_its_extra_replica() -> None:
     reader = Reader()
     webhook = Webhook(2, reader=reader)
@@ -133,23 +116,6 @@ def test_identities_of_pods_that_never_appeared_are_reused_after_a_wait(hosts: i
     assert reader.groups_read == 1
 
 
-def test_a_quota_that_lets_half_of_a_slice_pass_never_leaves_two_halves() -> None:
-    """A pod is refused after us, and then let in: the slice is completed, and no second begun."""
-    webhook = Webhook(1, 4, Reader())
-    taken: list[tuple[int, int]] = []
-    now = 0.0
-    while len(taken) < 4:
-        answer = webhook.create(now)
-        quota = 2 if now < 100 else 4
-        if answer["allowed"] and len(taken) < quota:
-            replica, host = identity_in(answer)
-            taken.append((replica, host))
-            webhook.holds(HostIdentity(replica, host, "tpu-x"))
-        now += 1.0 + now
-        assert now < 10_000
-    assert sorted(taken) == [(0, 0), (0, 1), (0, 2), (0, 3)]
-
-
 def test_nobody_is_asked_while_a_desired_identity_is_free_or_the_pod_has_its_identity() -> None:
     reader = Reader()
     webhook = Webhook(2, 2, reader)
@@ -158,11 +124,6 @@ def test_nobody_is_asked_while_a_desired_identity_is_free_or_the_pod_has_its_ide
     assert webhook.identity() == (0, 0)
     assert webhook.create(pod=a_pod("new", HostIdentity(9, 0, "tpu-z")))["allowed"]
     assert reader.groups_read == 0
-
-
-def test_without_a_cluster_to_ask_the_replica_is_opened() -> None:
-    webhook = Webhook(1)
-    assert [webhook.identity(), webhook.identity(), webhook.identity()] == [(0, 0), (1, 0), (2, 0)]
 
 
 def test_a_cluster_that_is_not_known_is_read_and_then_its_group_if_it_looks_full() -> None:

@@ -33,34 +33,17 @@ def test_what_is_no_version_is_none(version: str) -> None:
     assert number(version) == 0
 
 
-@given(
-    objects=st.lists(
-        st.recursive(
-            st.none() | st.booleans() | st.text(max_size=9),
-            lambda inner: (
-                st.dictionaries(
-                    st.sampled_from(
-                        [
-                            "metadata",
-                            "spec",
-                            "labels",
-                            "name",
-                            "uid",
-                            "resourceVersion",
-                            "workerGroupSpecs",
-                            "items",
-                        ]
-                    ),
-                    inner,
-                    max_size=4,
-                )
-                | st.lists(inner, max_size=3)
-            ),
-            max_leaves=12,
-        ),
-        max_size=4,
-    )
+KEYS = st.sampled_from(
+    ["metadata", "spec", "labels", "name", "uid", "resourceVersion", "workerGroupSpecs", "items"]
 )
+VALUES: st.SearchStrategy[object] = st.recursive(
+    st.none() | st.booleans() | st.text(max_size=9),
+    lambda inner: st.dictionaries(KEYS, inner, max_size=4) | st.lists(inner, max_size=3),
+    max_leaves=12,
+)
+
+
+@given(objects=st.lists(VALUES, max_size=4))
 def test_a_list_of_anything_is_read_without_invalid_or_garbled(objects: list[object]) -> None:
     body = json.dumps({"metadata": {"resourceVersion": "7"}, "items": objects}).encode()
     for codec in (PODS, RAYCLUSTERS):

@@ -16,7 +16,9 @@ from tests import ROOT
 from tests.harness.apiserver import ApiServer, object_review, pod_review
 from tests.harness.listener import until
 from tests.harness.pods import worker
+from tests.harness.ray_objects import a_cluster
 from tests.harness.server import SECONDS, Running, serving
+from tests.webhook.httpserver.test_answers import connected
 from tests.webhook.httpserver.test_limits import answer
 
 GROUPS = 1000
@@ -28,30 +30,12 @@ MEANWHILE = 5
 @cache
 def large_review() -> bytes:
     """Return the review of a RayCluster of many groups, the last of which is wrong."""
-    sidecars = [{"name": f"sidecar-{number}", "image": "sidecar:1"} for number in range(SIDECARS)]
-    group = {
-        "replicas": 1, "minReplicas": 0, "maxReplicas": 10, "numOfHosts": 2, "rayStartParams": {},
-        "template": {"spec": {
-            "nodeSelector": {
-                "cloud.google.com/gke-tpu-accelerator": "tpu-v6e-slice",
-                "cloud.google.com/gke-tpu-topology": "2x4"},
-            "containers": [
-                {
-                    "name": "ray-worker", "image": "rayproject/ray:2.55.1",
-                    "resources": {
-                        "requests": {"google.com/tpu": "4"}, "limits": {"google.com/tpu": "4"}}},
-                *sidecars]}}}  # fmt: skip
-    groups = [group | {"groupName": f"tpu-{number}"} for number in range(GROUPS)]
-    groups[-1] |= {"numOfHosts": 3}
-    head = {"containers": [{"name": "ray-head", "image": "rayproject/ray:2.55.1"}]}
-    spec = {
-        "rayVersion": "2.55.1",
-        "headGroupSpec": {"rayStartParams": {}, "template": {"spec": head}},
-        "workerGroupSpecs": groups,
-    }
-    metadata = {"name": "large", "namespace": "default"}
-    cluster = {"apiVersion": "ray.io/v1", "kind": "RayCluster", "metadata": metadata, "spec": spec}
-    return json.dumps(object_review(cluster)).encode()
+    cluster = a_cluster("large").meta(namespace="default")
+    for number in range(GROUPS):
+        cluster.group(f"tpu-{number}", hosts=2 + (number == GROUPS - 1)).tpu("2x4", 4)
+        for sidecar in range(SIDECARS):
+            cluster.sidecar(f"sidecar-{sidecar}")
+    return json.dumps(object_review(cluster.build())).encode()
 
 
 @contextmanager
@@ -59,11 +43,7 @@ def in_review(server: Running, api: ApiServer) -> Iterator[ssl.SSLSocket]:
     """Give the connection of a client whose large body has been received."""
     body = large_review()
     head = b"POST /validate HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n"
-    context = ssl.create_default_context(cafile=str(server.authority))
-    with (
-        socket.create_connection(("127.0.0.1", server.port), timeout=60) as plain,
-        context.wrap_socket(plain, server_hostname="localhost") as client,
-    ):
+    with connected(server) as client:
         client.sendall(head + b"content-length: %d\r\n\r\n" % len(body) + body[:-1])
         until(lambda: unacknowledged(client) == 0, 20)
         small(api)

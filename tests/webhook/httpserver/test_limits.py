@@ -160,35 +160,22 @@ def is_open(connection: socket.socket) -> bool:
         connection.settimeout(60)
 
 
-@pytest.mark.parametrize(
-    "request_",
-    [
-        b"GET /" + b"x" * MANY,
-        b"GET /" + b"x" * MANY + b" HTTP/1.1\r\n\r\n",
-        HEAD + b"a: " + b"x" * MANY,
-        HEAD + b"a: " + b"x" * MANY + b"\r\n\r\n",
-        HEAD + b"x" * MANY,
-        HEAD + b"a: b\r\n" * 101,
-        HEAD + b"a: b\r\n" * 101 + b"\r\n",
-        CHUNKED + b"a: " + b"x" * MANY,
-        CHUNKED + b"a: b\r\n" * 101,
-        HEAD + b"transfer-encoding: chunked\r\n\r\n2;" + b"x" * MANY,
-        b"\r\n" * MANY,
-    ],
-    ids=[
-        "url",
-        "whole url",
-        "header",
-        "whole header",
-        "name",
-        "headers",
-        "whole headers",
-        "trailer",
-        "trailers",
-        "chunk extension",
-        "empty lines",
-    ],
-)
+TOO_LARGE = {
+    "url": b"GET /" + b"x" * MANY,
+    "whole url": b"GET /" + b"x" * MANY + b" HTTP/1.1\r\n\r\n",
+    "header": HEAD + b"a: " + b"x" * MANY,
+    "whole header": HEAD + b"a: " + b"x" * MANY + b"\r\n\r\n",
+    "name": HEAD + b"x" * MANY,
+    "headers": HEAD + b"a: b\r\n" * 101,
+    "whole headers": HEAD + b"a: b\r\n" * 101 + b"\r\n",
+    "trailer": CHUNKED + b"a: " + b"x" * MANY,
+    "trailers": CHUNKED + b"a: b\r\n" * 101,
+    "chunk extension": HEAD + b"transfer-encoding: chunked\r\n\r\n2;" + b"x" * MANY,
+    "empty lines": b"\r\n" * MANY,
+}
+
+
+@pytest.mark.parametrize("request_", TOO_LARGE.values(), ids=TOO_LARGE)
 def test_a_head_that_is_too_large_is_431(request_: bytes) -> None:
     with served() as server, server.client() as connection:
         assert asked(connection, request_).startswith(b"HTTP/1.1 431 ")
@@ -218,17 +205,16 @@ def test_requests_before_garbage_in_one_flight_get_their_answers(garbage: bytes,
         assert server.refusals == [400]
 
 
-@pytest.mark.parametrize(
-    "head",
-    [
-        b"GET / HTTP/1.1\r\n\r\n",
-        b"GET / HTTP/1.1\r\nhost: x\r\nHost: y\r\n\r\n",
-        HEAD + b"content-type: a\r\nContent-Type: b\r\ncontent-length: 0\r\n\r\n",
-        HEAD + b"content-length: 1\r\ncontent-length: 2\r\n\r\n",
-        HEAD + b"content-length: 1\r\ntransfer-encoding: chunked\r\n\r\n",
-    ],
-    ids=["no host", "two hosts", "two content types", "two lengths", "length and chunks"],
-)
+AMBIGUOUS = {
+    "no host": b"GET / HTTP/1.1\r\n\r\n",
+    "two hosts": b"GET / HTTP/1.1\r\nhost: x\r\nHost: y\r\n\r\n",
+    "two types": HEAD + b"content-type: a\r\nContent-Type: b\r\ncontent-length: 0\r\n\r\n",
+    "two lengths": HEAD + b"content-length: 1\r\ncontent-length: 2\r\n\r\n",
+    "length and chunks": HEAD + b"content-length: 1\r\ntransfer-encoding: chunked\r\n\r\n",
+}
+
+
+@pytest.mark.parametrize("head", AMBIGUOUS.values(), ids=AMBIGUOUS)
 def test_a_request_that_can_be_read_in_two_ways_is_400(head: bytes) -> None:
     with served() as server, server.client() as connection:
         assert asked(connection, head).startswith(b"HTTP/1.1 400 ")

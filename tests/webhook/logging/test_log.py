@@ -17,7 +17,7 @@ from webhook.api import names
 from webhook.logging.log import DescriptorOutput, Log, follow_logs
 from webhook.manifest.standalone import load_state
 from webhook.metrics.collector import Metrics
-from webhook.metrics.observers import ReviewCounts, ReviewObserver
+from webhook.metrics.observers import REFUSALS, REFUSALS_A_SECOND, ReviewCounts, ReviewObserver
 
 
 class Lines:
@@ -168,3 +168,32 @@ def test_texts_of_any_length_are_shortened() -> None:
     Log(lines).event("error", "failed", long, trace=long)
     assert max(map(len, lines.text.splitlines())) < 25_000
     assert len(lines.text.splitlines()[0]) < 5000
+
+
+def test_a_burst_gets_a_line_each_and_the_rest_is_counted_with_the_next_line() -> None:
+    output, now = Lines(), [5.0]
+    counts = ReviewCounts(Metrics("serve"))
+    observer = ReviewObserver(Log(output), counts, clock=lambda: now[0])
+
+    def lines_of(requests: int) -> list[str]:
+        before = len(output.read())
+        for _ in range(requests):
+            observer.refused(400, "no review")
+        return [str(line["message"]) for line in output.read()[before:]]
+
+    assert lines_of(REFUSALS + 7) == ["no review"] * REFUSALS
+    now[0] += 1.0
+    omitted = "7 more requests were refused, and have no line"
+    assert lines_of(REFUSALS) == [omitted, *["no review"] * REFUSALS_A_SECOND]
+    observer.flush()
+    assert output.read()[-1]["message"] == omitted.replace("7", "5")
+
+
+def test_a_flood_of_refusals_is_counted_by_the_metrics_and_not_by_the_log() -> None:
+    output, metrics = Lines(), Metrics("serve")
+    observer = ReviewObserver(Log(output), ReviewCounts(metrics))
+    for _ in range(1000):
+        observer.refused(431, "too long")
+    assert b'ray_webhook_refused_requests_total{status="431"} 1000.0' in metrics.exposition()[0]
+    assert len(output.read()) <= 2 * REFUSALS
+    assert output.read()[0]["status"] == 431
