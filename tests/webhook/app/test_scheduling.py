@@ -17,7 +17,7 @@ from tests.harness.apiserver import object_review, pod_review
 from tests.harness.fake_api import CRDS, LEASES, LIMIT_RANGES, PODS, QUOTAS, RAYCLUSTERS, FakeApi
 from tests.harness.following import beside, eventually
 from tests.harness.objects import a_pod
-from tests.harness.publishing import a_cluster, counts, resyncs, templates
+from tests.harness.publishing import a_cluster, counts
 from tests.harness.scheduling_rules import PODGROUPS
 from tests.harness.served import kubeconfig
 from tests.harness.server import SECONDS
@@ -27,8 +27,7 @@ from webhook.app.runtime import supervise
 from webhook.cli.main import main
 from webhook.config.configuration import Installation, Listen, Serving, Settings, Tls, Topology
 from webhook.controller.work_queue import QueueTiming
-from webhook.groups.annotations import REPLICA, WORKER_GROUP
-from webhook.groups.identity import HostIdentity
+from webhook.groups.annotations import WORKER_GROUP
 
 ASKED = {"", PODS, RAYCLUSTERS, LEASES, CRDS, QUOTAS, LIMIT_RANGES}
 """What the process that answers reviews reads or writes; the first is what is served."""
@@ -146,15 +145,22 @@ async def test_pods_get_a_scheduling_group_only_while_pod_groups_are_served(tmp_
         assert "/spec/schedulingGroup" not in paths
 
 
-async def test_serve_writes_no_pod_groups_and_gives_no_warning(tmp_path: Path) -> None:
-    async with FakeApi(served={"v1beta1"}).serving() as api, serving(api, tmp_path, KEPT) as served:
+@pytest.mark.parametrize(("installation", "warned"), [(KEPT, False), (INSTALLED, True)])
+async def test_serve_writes_no_pod_groups_and_warns_where_the_controller_does_not_either(
+    tmp_path: Path, installation: Installation, warned: bool
+) -> None:
+    async with (
+        FakeApi(served={"v1beta1"}).serving() as api,
+        serving(api, tmp_path, installation) as served,
+    ):
         api.put(RAYCLUSTERS, a_cluster(WORKER_GROUP))
         await served.until_ready()
         await eventually(lambda: api.watching == 4)
         warnings, paths = await served.admit()
-        assert warnings == []
+        assert ["until you create this PodGroup" in text for text in warnings] == [True] * warned
         assert "/spec/schedulingGroup" in paths
-        assert "ray_webhook_scheduling_enabled 1.0" in (await served.admin.get("/metrics")).text
+        metrics = (await served.admin.get("/metrics")).text
+        assert ("ray_webhook_scheduling_enabled 1.0" in metrics) is not warned
         assert {request.resource for request in api.requests} == ASKED
         changes = {
             request.resource for request in api.requests if request.verb not in {"list", "watch"}
@@ -212,26 +218,6 @@ async def test_the_controller_becomes_ready(resource: str, condition: str, tmp_p
         await until(probes, 200, set())
 
 
-async def test_the_pod_group_of_a_replica_follows_pods_that_are_stored(tmp_path: Path) -> None:
-    async with (
-        FakeApi(served={"v1beta1"}).serving() as api,
-        serving(api, tmp_path, KEPT) as served,
-        controlling(api, tmp_path / "controller", KEPT, io.BytesIO()),
-    ):
-        api.put(RAYCLUSTERS, a_cluster(REPLICA, enableInTreeAutoscaling=True))
-        await eventually(lambda: templates(api) == {"worker-tpu": 4})
-        await served.until_ready()
-        response = await served.post("/mutate", pod_review(a_pod("", group="tpu")))
-        (group,) = (each for each in patch_of(response) if each["path"] == "/spec/schedulingGroup")
-        name = group["value"]["podGroupName"]
-        seen = resyncs(api)
-        await eventually(lambda: resyncs(api) > seen + 1)
-        assert counts(api) == {}
-        replica = name.removeprefix("ray-worker-")
-        api.put(PODS, a_pod("p", HostIdentity(0, 0, replica)))
-        await eventually(lambda: counts(api) == {name: 4})
-
-
 async def test_it_is_not_ready_before_it_knows_what_is_served(tmp_path: Path) -> None:
     async with FakeApi().serving() as api, serving(api, tmp_path, INSTALLED) as served:
         api.before = lambda request: 500 if request.resource == "" else 0
@@ -242,20 +228,6 @@ async def test_it_is_not_ready_before_it_knows_what_is_served(tmp_path: Path) ->
         assert "[+] worker pods" in said.text
         api.before = lambda _: 0
         await served.until_ready()
-
-
-async def test_without_the_setting_the_pod_is_warned_and_none_is_published(tmp_path: Path) -> None:
-    async with (
-        FakeApi(served={"v1beta1"}).serving() as api,
-        serving(api, tmp_path, INSTALLED) as served,
-    ):
-        api.put(RAYCLUSTERS, a_cluster(WORKER_GROUP))
-        await served.until_ready()
-        await eventually(lambda: api.watching == 4)
-        warnings, paths = await served.admit()
-        assert "until you create this PodGroup" in warnings[0]
-        assert "/spec/schedulingGroup" in paths
-        assert {request.resource for request in api.requests} == ASKED
 
 
 @pytest.mark.parametrize(("minor", "zones", "expected"), [

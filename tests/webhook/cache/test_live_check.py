@@ -4,11 +4,11 @@ import asyncio
 import base64
 import json
 from collections.abc import Callable
-from itertools import count
 
 import msgspec
 import pytest
 
+from tests.harness.apiserver import pod_review
 from tests.harness.fake_api import PODS, RAYCLUSTERS, FakeApi, Object
 from tests.harness.following import eventually, following
 from tests.harness.objects import KEY, a_pod, a_raycluster
@@ -23,8 +23,6 @@ from webhook.groups.identity_index import Member, Membership
 from webhook.groups.required_reads import Read, ReadCluster, ReadGroup
 from webhook.reservation.allocation import VACANT_SECONDS
 from webhook.reservation.identities import Identities, StandaloneIdentities
-
-_numbers = count()
 
 
 def cluster_of(replicas: int, hosts: int) -> RayCluster:
@@ -75,12 +73,7 @@ class Webhook:
 
 
 async def create(mutation: Mutation, pod: Object | None = None) -> Object:
-    request = {
-        "uid": f"request-{next(_numbers)}", "kind": {"group": "", "version": "v1", "kind": "Pod"},
-        "resource": {"group": "", "version": "v1", "resource": "pods"}, "operation": "CREATE",
-        "namespace": "default", "object": pod or a_pod("new")}  # fmt: skip
-    review = {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request}
-    outcome = await mutation.review(msgspec.json.encode(review))
+    outcome = await mutation.review(msgspec.json.encode(pod_review(pod or a_pod("new"))))
     answer: Object = json.loads(outcome.body)["response"]
     return answer
 

@@ -1,9 +1,8 @@
 """A screen on which reports are redrawn in place."""
 
-import io
 from pathlib import Path
 
-from rich.console import Group
+from rich.console import Group, RenderableType
 
 from tests.harness.scenes import Scene
 from tests.harness.served import serving
@@ -11,11 +10,19 @@ from tests.webhook.cli.terminals import Seen, a_console, terminal
 from webhook.cli.terminal import Screen, Text
 
 
-def flush(written: io.StringIO) -> str:
-    text = written.getvalue()
-    written.seek(0)
-    written.truncate()
-    return text
+class Shown:
+    """A screen of 20 columns and 10 rows, and the rows that are seen after each picture."""
+
+    def __init__(self) -> None:
+        console, self._written = a_console(20, height=10)
+        self._screen, self._seen = Screen(console), Seen(20, 10)
+
+    def show(self, picture: RenderableType, *, new: bool = True) -> str:
+        self._screen.show(picture, new=new)
+        self._seen.write(self._written.getvalue())
+        self._written.seek(0)
+        self._written.truncate()
+        return self._seen.text
 
 
 def lines(number: int, last: str) -> Group:
@@ -23,42 +30,29 @@ def lines(number: int, last: str) -> Group:
 
 
 def test_a_picture_is_drawn_over_the_one_before() -> None:
-    console, written = a_console(20, height=10)
-    screen, seen = Screen(console), Seen(20, 10)
+    screen = Shown()
     for number, last in ((5, "one"), (3, "two"), (4, "three")):
-        screen.show(lines(number, last), new=True)
-        seen.write(flush(written))
-        assert seen.text == "\n".join([*(f"line {each}" for each in range(number - 1)), last])
+        rows = [*(f"line {each}" for each in range(number - 1)), last]
+        assert screen.show(lines(number, last)) == "\n".join(rows)
 
 
 def test_a_line_that_is_longer_than_the_terminal_is_wide_counts_for_all_its_rows() -> None:
-    console, written = a_console(20, height=10)
-    screen, seen = Screen(console), Seen(20, 10)
+    screen = Shown()
     for length in (55, 41, 40, 7):
-        text = "x" * length
-        screen.show(Text(f"{text}", no_wrap=True, overflow="ignore"), new=False)
-        seen.write(flush(written))
-        assert seen.text.replace("\n", "") == text
+        picture = Text("x" * length, no_wrap=True, overflow="ignore")
+        assert screen.show(picture, new=False).replace("\n", "") == "x" * length
 
 
 def test_a_picture_that_is_taller_is_there_to_the_last_line() -> None:
-    console, written = a_console(20, height=10)
-    screen, seen = Screen(console), Seen(20, 10)
-    screen.show(lines(30, "all of it"), new=True)
-    seen.write(flush(written))
+    screen = Shown()
     whole = "\n".join([*(f"line {each}" for each in range(29)), "all of it"])
-    assert seen.text == whole
-    screen.show(lines(30, "all of it"), new=False)
-    assert flush(written) == ""
-    screen.show(lines(30, "more"), new=True)
-    seen.write(flush(written))
-    assert seen.text.startswith(whole)
-    assert seen.text.endswith("line 28\nmore")
-    screen.show(lines(3, "less"), new=True)
-    seen.write(flush(written))
-    screen.show(lines(3, "least"), new=True)
-    seen.write(flush(written))
-    assert seen.text.endswith("more\nline 0\nline 1\nleast")
+    assert screen.show(lines(30, "all of it")) == whole
+    assert screen.show(lines(30, "all of it"), new=False) == whole
+    seen = screen.show(lines(30, "more"))
+    assert seen.startswith(whole)
+    assert seen.endswith("line 28\nmore")
+    screen.show(lines(3, "less"))
+    assert screen.show(lines(3, "least")).endswith("more\nline 0\nline 1\nleast")
 
 
 def test_a_watch_draws_what_status_draws_and_cuts_nothing(tmp_path: Path) -> None:

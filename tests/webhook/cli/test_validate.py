@@ -205,30 +205,6 @@ def test_github_output_is_one_workflow_command_a_finding(validate: Run, write: W
     assert out[1].startswith(f"::warning file={escaped},line=14,title=replicas-out-of-bounds::")
 
 
-def test_sarif_output_is_what_code_scanning_reads(validate: Run, write: Write) -> None:
-    path = write(BROKEN, name="a b.yaml")
-    log: Any = json.loads(validate(path, "-o", "sarif").out)
-    (run_,) = log["runs"]
-    rules = run_["tool"]["driver"]["rules"]
-    assert [rule["id"] for rule in rules] == [rule.id for rule in RULES]
-    assert {rule["defaultConfiguration"]["level"] for rule in rules} == {"error", "warning"}
-    assert all(rule["shortDescription"]["text"] for rule in rules)
-    first = run_["results"][0]
-    assert re.fullmatch("[0-9a-f]{64}", first.pop("partialFingerprints")["fileRulePath/v1"])
-    assert rules[first["ruleIndex"]]["id"] == first["ruleId"] == "num-of-hosts-invalid"
-    where, said = f"{GROUP}.numOfHosts", 'worker group "workers": numOfHosts is 0: write 1 to 4096'
-    place = {
-        "artifactLocation": {"uri": str(path).replace(" ", "%20")},
-        "region": {"startLine": 13},
-    }
-    assert first == {
-        "ruleId": "num-of-hosts-invalid", "ruleIndex": first["ruleIndex"], "level": "error",
-        "message": {"text": f"{where}: {said}"},
-        "locations": [{
-            "physicalLocation": place,
-            "logicalLocations": [{"fullyQualifiedName": where}]}]}  # fmt: skip
-
-
 SARIF_SCHEMA = json.loads((Path(__file__).parent / "sarif-2.1.0-rtm.5.json").read_text())
 
 
@@ -236,17 +212,29 @@ def test_sarif_output_is_what_its_schema_says_and_names_files_as_a_repository_do
     validate: Run, write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    twice = f"{BROKEN}---\n{BROKEN}"
-    status, out, _ = validate(write(twice), write("a: [1\n", name="not.yaml"), "-o", "sarif")
+    twice = write(f"{BROKEN}---\n{BROKEN}", name="a b.yaml")
+    status, out, _ = validate(twice, write("a: [1\n", name="not.yaml"), "-o", "sarif")
     log: Any = json.loads(out)
     jsonschema.Draft4Validator(SARIF_SCHEMA).validate(log)
     assert status == 2
     (run_,) = log["runs"]
-    places = [each["locations"][0]["physicalLocation"] for each in run_["results"]]
-    assert {each["artifactLocation"]["uri"] for each in places} == {"given.yaml"}
-    prints = [each["partialFingerprints"]["fileRulePath/v1"] for each in run_["results"]]
+    rules, results = run_["tool"]["driver"]["rules"], run_["results"]
+    assert [rule["id"] for rule in rules] == [rule.id for rule in RULES]
+    assert {rule["defaultConfiguration"]["level"] for rule in rules} == {"error", "warning"}
+    assert all(rule["shortDescription"]["text"] for rule in rules)
+    assert any("helpUri" in rule for rule in rules)
+    prints = [each.pop("partialFingerprints")["fileRulePath/v1"] for each in results]
+    assert all(re.fullmatch("[0-9a-f]{64}", each) for each in prints)
     assert len(set(prints)) == len(prints) == 4
-    assert any("helpUri" in rule for rule in run_["tool"]["driver"]["rules"])
+    index = [rule.id for rule in RULES].index("num-of-hosts-invalid")
+    where, said = f"{GROUP}.numOfHosts", 'worker group "workers": numOfHosts is 0: write 1 to 4096'
+    place: Json = {"artifactLocation": {"uri": "a%20b.yaml"}, "region": {"startLine": 13}}
+    assert results[0] == {
+        "ruleId": "num-of-hosts-invalid", "ruleIndex": index, "level": "error",
+        "message": {"text": f"{where}: {said}"},
+        "locations": [{
+            "physicalLocation": place,
+            "logicalLocations": [{"fullyQualifiedName": where}]}]}  # fmt: skip
     (invocation,) = run_["invocations"]
     assert invocation["executionSuccessful"] is False
     error, warning = invocation["toolExecutionNotifications"]

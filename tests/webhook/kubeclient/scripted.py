@@ -4,6 +4,7 @@ import asyncio
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
+from pathlib import Path
 
 Script = Callable[["Visit"], Awaitable[None]]
 """What is done on each connection, which is closed after."""
@@ -33,14 +34,12 @@ class Visit:
 
 
 class Scripted:
-    """The server: its port, how often somebody connected, and how many connections have ended."""
+    """The server: its port, and how many connections and requests came."""
 
     def __init__(self, script: Script) -> None:
         self.port = 0
         self.visits = 0
-        self.ended = 0
         self.asked = 0
-        """How many requests came."""
         self._script = script
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -60,7 +59,6 @@ class Scripted:
                 await self._script(Visit(self, reader, writer))
             finally:
                 writer.close()
-                self.ended += 1
                 await writer.wait_closed()
 
 
@@ -74,3 +72,10 @@ async def scripted(script: Script, tls: ssl.SSLContext | None = None) -> AsyncIt
             yield server
         finally:
             await server.close()
+
+
+def server_tls(pki: Path, name: str = "server", *, clients: bool = False) -> ssl.SSLContext:
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=str(pki / "ca.crt"))
+    context.load_cert_chain(pki / f"{name}.crt", pki / f"{name}.key")
+    context.verify_mode = ssl.CERT_REQUIRED if clients else ssl.CERT_NONE
+    return context

@@ -15,8 +15,7 @@ import pytest
 
 from tests.harness.following import beside, eventually
 from tests.harness.objects import a_pod
-from tests.webhook.kubeclient.certificates import server_tls
-from tests.webhook.kubeclient.scripted import Script, Scripted, Visit, scripted
+from tests.webhook.kubeclient.scripted import Script, Scripted, Visit, scripted, server_tls
 from webhook.cache.cluster_cache import UserReads
 from webhook.cache.informer import ListWatch
 from webhook.cache.serve_stores import PodStore, pods_in
