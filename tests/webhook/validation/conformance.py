@@ -38,24 +38,17 @@ def findings(found: list[Finding]) -> list[Json]:
 
 def _given(sample: Sample) -> Json:
     """Return what a case has beside its object and its findings."""
-    given: Json = {}
-    if sample.kuberay:
-        given["kuberay"] = _release(sample.kuberay)
-    if sample.gates:
-        given["featureGates"] = sample.gates
-    if sample.pod_groups is not None:
-        given["podGroups"] = sample.pod_groups
-    if sample.no_domains:
-        given["noComputeDomains"] = sample.no_domains
-    if sample.node_labels is not None:
-        given["nodeLabels"] = sorted(sample.node_labels)
-    if sample.namespace:
-        given["namespace"] = sample.namespace
-    if sample.file:
-        given["source"] = "file"
-    if sample.old is not None:
-        given["old"] = assigned(sample.old)
-    return given
+    given = {
+        "kuberay": sample.kuberay and _release(sample.kuberay),
+        "featureGates": sample.gates or None,
+        "podGroups": sample.pod_groups,
+        "noComputeDomains": sample.no_domains or None,
+        "nodeLabels": sample.node_labels and sorted(sample.node_labels),
+        "namespace": sample.namespace or None,
+        "source": "file" if sample.file else None,
+        "old": sample.old and assigned(sample.old),
+    }
+    return {name: value for name, value in given.items() if value is not None}
 
 
 def _exported(rule: Rule[Any], sample: Sample) -> Json:

@@ -7,6 +7,7 @@ from tests.harness.ray_objects import (
     ClusterBuilder,
     a_cluster,
     a_job,
+    a_service,
     findings,
     found,
     rules,
@@ -18,6 +19,7 @@ ON = RuleSettings(gates=dict.fromkeys(GATES, True))
 HEAD = "spec.headGroupSpec.template.spec"
 GROUP = "spec.workerGroupSpecs[0]"
 RULE = {"policy": "DeleteSelf", "condition": {"jobStatus": "FAILED", "ttlSeconds": 1}}
+OPTIONS = "spec.upgradeStrategy.clusterUpgradeOptions"
 COLLECTOR = "spec.historyServerOptions.collectorOptions"
 
 
@@ -181,3 +183,52 @@ def test_other_schedulers_group_the_pods_of_autoscaled_clusters(labels: dict[str
     own = cluster.pod(schedulingGroup={"podGroupName": "mine"})
     (finding,) = findings(own)
     assert "KubeRay sets schedulingGroup" not in finding.message
+
+
+def an_incremental_service(options: dict[str, object] | None) -> Built:
+    strategy = {"type": "NewClusterWithIncrementalUpgrade", "clusterUpgradeOptions": options}
+    return a_service(a_cluster().autoscaled().group()).spec(upgradeStrategy=strategy)
+
+
+@pytest.mark.parametrize(("changed", "path"), [
+    ({"stepSizePercent": 101}, f"{OPTIONS}.stepSizePercent"),
+    ({"stepSizePercent": -1}, f"{OPTIONS}.stepSizePercent"),
+    ({"maxSurgePercent": 101}, f"{OPTIONS}.maxSurgePercent"),
+    ({"stepSizePercent": 11, "maxSurgePercent": 10}, f"{OPTIONS}.stepSizePercent"),
+    ({"intervalSeconds": 0}, f"{OPTIONS}.intervalSeconds"),
+    ({"intervalSeconds": None}, f"{OPTIONS}.intervalSeconds"),
+    ({"gatewayClassName": ""}, f"{OPTIONS}.gatewayClassName"),
+    ({"maxSurgePercent": None, "stepSizePercent": 100}, None),
+])  # fmt: skip
+def test_options_of_an_upgrade_are_in_range(changed: dict[str, object], path: str | None) -> None:
+    options = {"stepSizePercent": 10, "maxSurgePercent": 50, "intervalSeconds": 30}
+    service = an_incremental_service({**options, "gatewayClassName": "istio", **changed})
+    assert {where for _, where in found(service)} == ({path} if path else set())
+
+
+def test_an_incremental_upgrade_needs_options_and_is_not_checked_without_its_gate() -> None:
+    assert found(an_incremental_service(None)) == {("incremental-options-missing", OPTIONS)}
+    off = RuleSettings(gates={"RayServiceIncrementalUpgrade": False})
+    assert found(an_incremental_service(None), off) == set()
+
+
+@pytest.mark.parametrize(("built", "finding"), [
+    (a_job().spec(ttlSecondsAfterFinished=-1), ("job-ttl-invalid", "spec.ttlSecondsAfterFinished")),
+    (a_job().spec(deletionStrategy={}), ("deletion-incomplete", "spec.deletionStrategy")),
+    (a_cluster().spec(historyServerOptions={}),
+     ("history-collector-missing", "spec.historyServerOptions.collectorOptions")),
+    (a_cluster().head_container(image="ray:2.55.1-py310").group()
+     .container(image="ray:2.55.1-py311"),
+     ("image-version-mismatch", f"{GROUP}.template.spec.containers[0].image")),
+    (a_cluster().spec(rayVersion="2.56").autoscaled(version="v1").head_container(image="x")
+     .group(priority=1), ("priority-unsupported", f"{GROUP}.priority")),
+])  # fmt: skip
+def test_the_other_side_of_a_rule(built: Built, finding: tuple[str, str]) -> None:
+    assert found(built, ON) == {finding}
+
+
+def test_both_forms_of_a_deletion_strategy_at_once_are_refused() -> None:
+    both = {key: {"policy": "DeleteSelf"} for key in ("onSuccess", "onFailure")}
+    assert found(a_job().spec(deletionStrategy=both | {"deletionRules": [RULE]})) == {
+        ("deletion-mixed", "spec.deletionStrategy.deletionRules")
+    }

@@ -1,4 +1,6 @@
-"""Scheduling groups: unknown values, unmet preconditions, and settings without effect."""
+"""Scheduling groups and shard groups: unknown values, unmet preconditions, and settings without
+effect.
+"""
 
 import pytest
 
@@ -10,6 +12,7 @@ from tests.harness.ray_objects import (
     a_service,
     findings,
     found,
+    found_in_update,
 )
 from webhook.api import names
 from webhook.groups.annotations import CLUSTER, GRANULARITIES
@@ -18,6 +21,8 @@ from webhook.validation.rule_settings import RuleSettings
 OURS = names.ANNOTATION_SCHEDULING_GROUP
 AT = f"metadata.annotations[{OURS}]"
 HAS_NONE = RuleSettings(pod_groups=False)
+GROUP, INDEX = names.ANNOTATION_SHARD_GROUP, names.ANNOTATION_SHARD_INDEX
+AT_INDEX = f"metadata.annotations[{INDEX}]"
 
 
 def asking(granularity: str) -> ClusterBuilder:
@@ -56,11 +61,16 @@ def test_what_keeps_pods_from_their_group_is_found_once(
     assert found(built, settings) == ({(rule, AT)} if rule else set())
 
 
-def test_a_scheduling_group_in_a_template_of_a_cluster_with_groups_goes() -> None:
-    (finding,) = findings(asking("worker-group").pod(schedulingGroup={"podGroupName": "mine"}))
+@pytest.mark.parametrize(("cluster", "remedies"), [
+    (asking("worker-group"), ("schedulingGroup", OURS)),
+    (a_cluster().group(), (OURS, names.LABEL_GANG)),
+])  # fmt: skip
+def test_a_scheduling_group_in_a_template_has_its_remedies(
+    cluster: ClusterBuilder, remedies: tuple[str, ...]
+) -> None:
+    (finding,) = findings(cluster.pod(schedulingGroup={"podGroupName": "mine"}))
     assert finding.rule == "scheduling-group-in-template"
-    assert "schedulingGroup" in finding.message
-    assert OURS in finding.message
+    assert all(text in finding.message for text in remedies)
 
 
 @pytest.mark.parametrize(("name", "said"), [
@@ -103,9 +113,38 @@ def test_an_annotation_among_the_labels_is_found() -> None:
     assert "write it as annotation" in finding.message
 
 
-def test_a_scheduling_group_in_a_template_names_both_remedies() -> None:
-    cluster = a_cluster().group().pod(schedulingGroup={"podGroupName": "mine"})
-    (finding,) = findings(cluster)
-    assert finding.rule == "scheduling-group-in-template"
-    assert OURS in finding.message
-    assert names.LABEL_GANG in finding.message
+def shard(group: str | None = "search", index: str | None = None) -> Built:
+    cluster = a_cluster().group()
+    for name, value in ((GROUP, group), (INDEX, index)):
+        if value is not None:
+            cluster.annotation(name, value)
+    return cluster
+
+
+def test_an_index_needs_a_group() -> None:
+    without_effect = {("annotation-without-effect", AT_INDEX)}
+    assert found(shard(None, "0")) == found(shard("", "0")) == without_effect
+
+
+def test_an_index_that_would_be_copied_to_several_clusters_is_refused() -> None:
+    job = a_job().annotation(GROUP, "search")
+    assert found(job) == set()
+    assert found(job.annotation(INDEX, "0")) == {("shard-index-copied", AT_INDEX)}
+
+
+@pytest.mark.parametrize(("old", "new", "rules"), [
+    (shard("search", "0"), shard("search", "1"), {("deny", "shard-index-changed", AT_INDEX)}),
+    (shard("search", "0"), shard("search"), set()),
+    (shard("search"), shard("search", "0"), set()),
+    (shard("search", "x"), shard("search", "0"), set()),
+    (shard("search", "0"), shard("ads", "1"), set()),
+    (shard(None, "0"), shard("search", "1"), set()),
+], ids=["changed", "dropped", "added", "corrected", "another group", "joined"])  # fmt: skip
+def test_the_index_is_constant(old: Built, new: Built, rules: set[tuple[str, str, str]]) -> None:
+    assert found_in_update(old, new) == rules
+
+
+def test_an_index_that_was_wrong_before_does_not_block_an_update() -> None:
+    assert found_in_update(shard("search", "x"), shard("search", "x").label("team", "a")) == {
+        ("warn", "annotation-value-invalid", AT_INDEX)
+    }
