@@ -16,6 +16,8 @@ from tests import ROOT
 DATA: Final = ROOT / ".cache" / "mutants" / "coverage"
 CACHE: Final = DATA.with_name("pytest")
 """Where pytest writes which tests fail without a mutant."""
+COLLECTED: Final = DATA.with_name("collected")
+"""The names of all tests, a line each."""
 OTHERS: Final = 300
 """Tests of other packages that run at most, of those that do not execute the changed line."""
 
@@ -38,6 +40,9 @@ def measure(folder: Path) -> None:
     command += ["--cov-config=/dev/null", "--cov-report="]
     environment = {**os.environ, "COVERAGE_FILE": str(DATA)}
     subprocess.run(command, cwd=folder, check=False, env=environment, stdout=sys.stderr)
+    command = [sys.executable, "-m", "pytest", "--collect-only", "-q", "-p", "no:cacheprovider"]
+    with COLLECTED.open("w") as names:
+        subprocess.run(command, cwd=folder, check=True, stdout=names)
 
 
 class Executions:
@@ -50,11 +55,15 @@ class Executions:
         register_sqlite_functions(self._database)
         counts = dict(self._database.execute(_FILES_BY_TEST))
         self._files_by_test = {test: counts[test] for test in counts.keys() - failed}
+        names = {line for line in COLLECTED.read_text().splitlines() if "::" in line}
+        self._elsewhere = names - counts.keys() - failed.keys()
+        """Tests that execute the program in other processes, or before they begin."""
 
     def tests(self, path: str, code: str, line: int) -> list[str]:
         """Return the tests for a changed line: those of its own package that execute it, or all of
-        its package if only imports execute the line; then others that execute the line or the file.
-        Those that execute the fewest files are the first.
+        its package if only imports execute the line; then others that execute the line or the file,
+        and those of its package of which nothing is known. Those that execute the fewest files are
+        the first.
         """
         lines = (path, line, _statement(code, line))
         of_line, of_file = self._select(_TESTS_OF_LINES, *lines), self._select(_TESTS, path)
@@ -65,6 +74,7 @@ class Executions:
         package = f"tests/webhook/{path.split('/')[1]}/"
         near = {test for test in of_line or self._files_by_test if test.startswith(package)}
         others = [*sorted(of_line - near, key=rank), *sorted(of_file - of_line, key=rank)[:OTHERS]]
+        others += sorted(test for test in self._elsewhere if test.startswith(package))
         return sorted(near, key=rank) + [test for test in others if test not in near]
 
     def _select(self, query: str, *parameters: str | int) -> set[str]:
