@@ -210,6 +210,10 @@ def without_rayclusters(server: Server) -> None:
     denying(PODS, 422, denial)(server)
 
 
+FORBIDDEN = 'leases is forbidden: User "me" cannot create resource "leases"'
+QUOTA = "leases is forbidden: exceeded quota: few, requested: count/leases=1"
+POLICY = 'admission webhook "policy.example" denied the request: no Leases'
+FAILED = 'Internal error: failed calling webhook "policy.example": timeout'
 UNREADABLE = ("", "{", '{"format": 99}', "[]")
 GOOGLE = {
     "name": "kuberay-tpu-webhook.default.svc",
@@ -229,6 +233,12 @@ GOOGLE_BY_SERVICE = {
     (with_bundle("bm90IGEgY2VydGlmaWNhdGU="), "ca-bundle", "error"),
     (with_bundle("%"), "ca-bundle", "error"),
     (answering(SLICES, {"items": []}), "endpoints", "error"),
+    (answering(OPERATORS, {"items": []}), "kuberay-version", "warning"),
+    (lambda server: server.answers.pop("/apis/cert-manager.io/v1"), "cert-manager", "warning"),
+    (denying(REVIEWS.partition(" ")[2], 403, FORBIDDEN), "rights", "unknown"),
+    (denying(CLUSTERS, 403, FORBIDDEN), "dry-run-denied", "unknown"),
+    (denying(CLUSTERS, 422, POLICY), "dry-run-denied", "unknown"),
+    (denying(PODS, 422, DENIED.replace("clusters", "pods")), "dry-run-patched", "warning"),
     (answering(REVIEWS, {"status": {}}), "rights", "error"),
     (withholding("pods"), "rights", "error"),
     (withholding("rayclusters"), "rights", "error"),
@@ -270,12 +280,6 @@ def test_without_a_process_that_answers_the_effect_on_pods_is_named(
     assert status == 1
     text = f"no pod is ready behind service ray-webhook/ray-webhook: {consequence}"
     assert text in " ".join(out.split())
-
-
-FORBIDDEN = 'leases is forbidden: User "me" cannot create resource "leases"'
-QUOTA = "leases is forbidden: exceeded quota: few, requested: count/leases=1"
-POLICY = 'admission webhook "policy.example" denied the request: no Leases'
-FAILED = 'Internal error: failed calling webhook "policy.example": timeout'
 
 
 @pytest.mark.parametrize("path", [LEASES, LEASE])
