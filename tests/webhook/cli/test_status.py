@@ -150,6 +150,16 @@ def test_many_complete_replicas_share_a_row(status: Run) -> None:
     assert "replica 8 " not in out
 
 
+def test_a_suspended_raycluster_is_marked(status: Run) -> None:
+    scene = Scene()
+    scene.cluster["spec"]["suspend"] = True
+    assert "head ■  suspended" in status(scene).out
+
+
+def test_64_hosts_of_a_replica_are_drawn(status: Run) -> None:
+    assert "■+2  66/66" in status(Scene(a_cluster("llama").group("tpu", hosts=66, replicas=1))).out
+
+
 def test_a_name_that_no_group_can_have_is_shortened(status: Run) -> None:
     out = status(Scene(a_cluster("llama").group("g" * 9999, replicas=1))).out
     assert "  gggg" in out

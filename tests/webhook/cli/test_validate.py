@@ -161,8 +161,9 @@ def test_an_unreadable_file_keeps_no_other_from_its_check(validate: Run, write: 
 def test_unknown_rules_and_gates_are_errors(validate: Run, write: Write) -> None:
     rules = ("--rule", "no-such-rule=off", "--rule", "tpu-topology-mismach=off")
     gates = ("--gate", "RayClusterMTLS=perhaps", "--gate", "RayClusterMTL=true")
-    status, _, err = validate(write(CLEAN), *rules, *gates)
-    assert (status, len(err.splitlines())) == (2, 4)
+    status, _, err = validate(write(CLEAN), *rules, *gates, "--kuberay", "newest")
+    assert (status, len(err.splitlines())) == (2, 5)
+    assert "--kuberay newest: write a release such as 1.6" in err
     assert "did you mean tpu-topology-mismatch?" in err
     assert "did you mean RayClusterMTLS?" in err
 

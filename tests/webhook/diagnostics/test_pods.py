@@ -409,6 +409,8 @@ SENTENCES: dict[str, tuple[str, str, str]] = {
      "kubectl get pods -n team -o wide"),
     "ports": ("9 node(s) didn't have free ports for the requested pod ports", "remove hostPort",
      f"kubectl get pod -n team {HOST} -o yaml"),
+    "pods": ("9 Too many pods", "add nodes, or raise the maximum number of pods",
+     COLUMNS + "PODS:.status.allocatable.pods"),
     "topology spread": ("9 node(s) didn't match pod topology spread constraints",
      "add nodes in the other domains", f"kubectl get pod -n team {HOST} -o yaml"),
     "cordoned nodes": ("9 node(s) were unschedulable", "uncordon the nodes", "kubectl get nodes"),

@@ -171,6 +171,16 @@ def test_pods_that_restart_are_a_finding(found: Found) -> None:
     assert "spec.workerGroupSpecs[tpu].template.spec.containers[ray-worker].image" in paths
 
 
+def test_groups_in_another_order_are_one_difference(found: Found) -> None:
+    live = stored()
+    live["spec"]["workerGroupSpecs"] += [{**group(live), "groupName": "other"}]
+    new = merged(live, {"status": None})
+    new["spec"]["workerGroupSpecs"] = live["spec"]["workerGroupSpecs"][::-1]
+    (change,) = found(live, new)["changes"]
+    assert change["path"] == "spec.workerGroupSpecs"
+    assert (change["old"], change["new"]) == ("in this order", "in another order")
+
+
 def test_a_field_of_the_last_apply_that_the_file_lacks_is_removed(diff: Diff) -> None:
     scaled = {"enableInTreeAutoscaling": True}
     live = stored(spec=scaled)
