@@ -249,6 +249,9 @@ GOOGLE_BY_SERVICE = {
     (with_another("ray-webhook-again"), "second-webhook", "error"),
     (with_another("kuberay-tpu-webhook", **GOOGLE), "second-webhook", "error"),
     (with_another("tpu", **GOOGLE_BY_SERVICE), "second-webhook", "error"),
+    *((with_another("mesh", name="mesh.example.com", objectSelector={"matchExpressions": [
+        {"key": "ray.io/node-type", "operator": operator}]}), "second-webhook", verdict)
+      for operator, verdict in (("Exists", "error"), ("DoesNotExist", "fine"))),
     (lambda server: server.scene.webhooks.clear(), "registered", "error"),
 ])  # fmt: skip
 def test_an_installation_is_checked(check: Check, change: Change, name: str, verdict: str) -> None:

@@ -244,6 +244,23 @@ def test_resources_that_are_nearly_one_of_a_device_plugin(resource: str, near: s
     assert [message.rpartition(" ")[2] for message in messages] == ([f"{near}?"] if near else [])
 
 
+@pytest.mark.parametrize(("resource", "variables", "at"), [
+    ("amd.com/gpu", {"CUDA_VISIBLE_DEVICES": "0"}, "value"),
+    ("amd.com/gpu", {"CUDA_VISIBLE_DEVICES": "0", "HIP_VISIBLE_DEVICES": "1"}, "value"),
+    ("amd.com/gpu", {"ROCR_VISIBLE_DEVICES": "0"}, "name"),
+    ("amd.com/gpu", {"CUDA_VISIBLE_DEVICES": "0", "HIP_VISIBLE_DEVICES": "0"}, ""),
+    ("nvidia.com/gpu", {"CUDA_VISIBLE_DEVICES": "0", "ROCR_VISIBLE_DEVICES": "0"}, ""),
+])  # fmt: skip
+def test_variables_that_ray_refuses_on_amd(
+    resource: str, variables: dict[str, str], at: str
+) -> None:
+    cluster = a_cluster().group().device(resource, 1)
+    for name, value in variables.items():
+        cluster.env(name, value)
+    paths = [finding.path for finding in findings(cluster, "amd-visible-devices")]
+    assert [path.rpartition(".")[2] for path in paths] == [at] * bool(at)
+
+
 @pytest.mark.parametrize(("values", "paths"), [
     (["nvidia-tesla-a100", "nvidia-a100"], []), (["nvidia-h100", "nvidia-h100-mega-80gb"], []),
     (["nvidia-l4", "nvidia-h100"], ["values[1]"]),
