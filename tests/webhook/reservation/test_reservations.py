@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable
 from cProfile import Profile
-from typing import cast
+from typing import Any, cast
 
 import pytest
 
@@ -85,19 +85,12 @@ class Simulation:
         assert isinstance(found, tuple)
         return found
 
-    def reserve(
-        self,
-        uid: str,
-        hosts: int = 1,
-        given: HostIdentity | None = None,
-        key: GroupKey = KEY,
-        desired: int = MAX_REPLICAS,
-    ) -> tuple[HostIdentity, str]:
+    def reserve(self, *arguments: Any, **more: Any) -> tuple[HostIdentity, str]:  # noqa: ANN401
         """Return the same, if nothing has to be waited for."""
-        return at_once(self.reserve_later(uid, hosts, given, key, desired))
+        return at_once(self.reserve_later(*arguments, **more))
 
-    def place(self, uid: str, hosts: int = 1, given: HostIdentity | None = None) -> tuple[int, int]:
-        identity, _ = self.reserve(uid, hosts, given)
+    def place(self, *arguments: Any) -> tuple[int, int]:  # noqa: ANN401
+        identity, _ = self.reserve(*arguments)
         return identity.replica, identity.host
 
     def table(self) -> Table:
