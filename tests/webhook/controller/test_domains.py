@@ -4,7 +4,7 @@ from typing import Any
 
 from tests.harness.fake_api import PODS, RAYCLUSTERS, FakeApi, Object
 from tests.harness.following import eventually
-from tests.harness.objects import a_pod
+from tests.harness.objects import a_pod, a_raycluster
 from tests.harness.publishing import edit, more_resyncs, opted_out, publishing, writes
 from tests.harness.scheduling_rules import COMPUTE_DOMAINS as PLURAL
 from webhook.api import names
@@ -17,17 +17,11 @@ REPLICA = "ray-worker-gpu-bcdfg"
 
 
 def asking(scope: str) -> Object:
-    gpu = {"limits": {"nvidia.com/gpu": 4}}
-    group = {
-        "groupName": "gpu",
-        "numOfHosts": 2,
-        "replicas": 1,
-        "template": {"spec": {"containers": [{"name": "ray-worker", "resources": gpu}]}},
-    }
-    meta = {
-        "name": "ray", "namespace": "default", "uid": "uid-of-ray",
-        "annotations": {names.ANNOTATION_COMPUTE_DOMAIN: scope}}  # fmt: skip
-    return {"kind": "RayCluster", "metadata": meta, "spec": {"workerGroupSpecs": [group]}}
+    container = {"name": "ray-worker", "resources": {"limits": {"nvidia.com/gpu": 4}}}
+    template = {"spec": {"containers": [container]}}
+    cluster = a_raycluster(groupName="gpu", numOfHosts=2, replicas=1, template=template)
+    cluster["metadata"]["annotations"][names.ANNOTATION_COMPUTE_DOMAIN] = scope
+    return cluster
 
 
 def a_host(template: str, **status: Any) -> Object:  # noqa: ANN401

@@ -220,6 +220,7 @@ def not_ours(actual: Actual) -> list[Seen]:
 def test_any_state_reaches_the_wish(desired: Desired, model: Model, live: frozenset[str]) -> None:
     of_others = not_ours(model.actual)
     model.settle(desired, live)
+    assert not live & {group.name for group in desired.pod_groups} & set(model.deleted)
     model.time_passes()
     for _ in range(2):  # a Workload may go only after the PodGroups that referred to it
         model.settle(desired)
@@ -257,12 +258,6 @@ def _check_workload(desired: Desired, model: Model) -> None:
         assert set(seen.templates) == set(want.templates)
         assert seen.priority_class == want.priority_class
     assert want is None or want.name in {seen.identity.name for seen in model.actual.workloads}
-
-
-@given(desired_ones(), models(), st.frozensets(NAMES))
-def test_a_pod_group_in_use_remains(desired: Desired, model: Model, live: frozenset[str]) -> None:
-    model.settle(desired, live)
-    assert not live & {group.name for group in desired.pod_groups} & set(model.deleted)
 
 
 @given(desired_ones(), models(st.just(value=True)), st.frozensets(NAMES))

@@ -11,6 +11,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from msgspec.structs import replace
 
 from tests.harness.single_process import next_identity
+from tests.webhook.controller.groups import look
 from webhook.controller.repair.plan import (
     EMPTY,
     INCOMPLETE,
@@ -21,7 +22,6 @@ from webhook.controller.repair.plan import (
     RepairGroup,
     RepairHost,
     RepairLimits,
-    plan,
 )
 from webhook.groups.identity import GroupKey, HostIdentity
 from webhook.groups.identity_index import Member, Membership
@@ -29,7 +29,6 @@ from webhook.groups.identity_index import Member, Membership
 KEY = GroupKey("ns", "uid", "g")
 LIMITS = RepairLimits(wait=30.0, per_hour=1000)
 LOOK = 5.0
-DATE = 1_800_000_000.0
 
 
 @dataclass
@@ -175,7 +174,7 @@ class Repair(RuleBasedStateMachine):
     @rule(upto=st.integers(0, 5))
     def look(self, upto: int = 100) -> None:
         """Repair looks and acts, and may be stopped between two actions."""
-        found = plan(self._group(), self.record, self.memory, LIMITS, self.now, DATE + self.now)
+        found = look(self._group(), self.record, self.memory, LIMITS, self.now)
         steps: list[Record | Action] = [*found.actions]
         if found.record != self.record:
             steps.insert(0, found.record)
@@ -192,7 +191,7 @@ class Repair(RuleBasedStateMachine):
     @rule()
     def another_process_looks(self) -> None:
         """A process that no longer leads looks once more, and is slow to act."""
-        found = plan(self._group(), self.record, self.other, LIMITS, self.now, DATE + self.now)
+        found = look(self._group(), self.record, self.other, LIMITS, self.now)
         self.late = (self.record, found)
 
     @rule()

@@ -2,10 +2,10 @@
 
 import pytest
 
-from tests.builders import NAMESPACE, ClusterBuilder, a_cluster, cluster_config, uid_of
+from tests.builders import ClusterBuilder, a_cluster, cluster_config, uid_of
+from tests.webhook.controller.test_podgroups import with_pods
 from webhook.controller.podgroups.domains import build_desired_domains
-from webhook.groups.identity import GroupKey, HostIdentity
-from webhook.groups.identity_index import Member, Membership
+from webhook.groups.identity import HostIdentity
 from webhook.groups.pod_groups import list_replica_names
 from webhook.groups.scheduling_groups import digest
 
@@ -28,10 +28,8 @@ def asking(scope: str) -> ClusterBuilder:
 
 def domains(cluster: ClusterBuilder, *identities: tuple[str, HostIdentity]) -> list[str]:
     """Return the names of the ComputeDomains that should exist, with pods in these identities."""
-    members, known = Membership(), cluster_config(cluster)
-    for number, (group, identity) in enumerate(identities):
-        members.put(f"pod-{number}", Member(GroupKey(NAMESPACE, uid_of("c"), group), identity))
-    found = build_desired_domains(known, list_replica_names(known, members))
+    known = cluster_config(cluster)
+    found = build_desired_domains(known, list_replica_names(known, with_pods(*identities)))
     assert found.workload is None
     return [each.name for each in found.pod_groups]
 

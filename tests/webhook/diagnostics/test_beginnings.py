@@ -22,10 +22,12 @@ def ended(scene: Scene, pod: str, seconds: float) -> Scene:
     return scene.event("Killing", pod, seconds, f"uid-of-previous-{pod}")
 
 
-def leaves(scene: Scene, pod: str, seconds: float, grace: int = 600) -> Scene:
-    """Let a pod be deleted some seconds ago, with all the time to end that it may have."""
-    deletion = {"deletionTimestamp": instant(seconds - grace), "deletionGracePeriodSeconds": grace}
-    return scene.changed(pod, metadata=deletion)
+def leave(scene: Scene, seconds: float, *pods: str) -> Scene:
+    """Let pods be deleted some seconds ago, with 600 s to end."""
+    deletion = {"deletionTimestamp": instant(seconds - 600), "deletionGracePeriodSeconds": 600}
+    for pod in pods:
+        scene.changed(pod, metadata=deletion)
+    return scene
 
 
 def edited(scene: Scene, seconds: float, **group: Any) -> Scene:  # noqa: ANN401 - JSON
@@ -82,12 +84,6 @@ def ends_of_others() -> Scene:
     return scene
 
 
-def all_leave(scene: Scene, *pods: str) -> Scene:
-    for pod in pods:
-        leaves(scene, pod, 2)
-    return scene
-
-
 def one_too_many() -> Scene:
     """Return a group whose newest replica is not desired any more."""
     scene = Scene(llama(replicas=3))
@@ -110,7 +106,7 @@ AT_ONCE: dict[str, tuple[Scene, str, float | None]] = {
     "as many ends as hosts are missing": (
         many(Scene().without(*FIRST[2:]), 2, 5, 595), "host-missing", 600),
     "a host that is known to go, whatever else ends": (
-        many(leaves(Scene().without(FIRST[2]), HOST, 40), 3, 5, 0), "host-missing", None),
+        many(leave(Scene().without(FIRST[2]), 40, HOST), 3, 5, 0), "host-missing", None),
     "an end before the newest host was created": (
         created(ended(Scene().without(HOST), GONE, 1000), 500, FIRST[0]), "host-missing", None),
     "nothing tells since when a host is missing": (Scene().without(HOST), "host-missing", None),
@@ -131,14 +127,14 @@ def test_objects_and_events_date_a_problem(scene: Scene, diagnosis: str, ago: fl
 
 LATER: dict[str, tuple[Scene, float, str, float | None]] = {
     "the end of a pod": (ended(Scene().without(HOST), GONE, 10), 20, "host-missing", 10),
-    "the deletion of a host": (leaves(Scene(), HOST, 5), 25, "host-missing", 5),
+    "the deletion of a host": (leave(Scene(), 5, HOST), 25, "host-missing", 5),
     "the creation of the newest of the other hosts": (
         created(Scene().without(HOST), 20, *FIRST[:3]), 10, "host-missing", None),
     "the end of the head": (
         ended(Scene().without(HEAD), "llama-head-x7k2p", 2), 58, "head-missing", 2),
     "the end of a head without a suffix": (
         ended(Scene().without(HEAD), HEAD, 2), 58, "head-missing", 2),
-    "the deletion of the head": (leaves(Scene(), HEAD, 2), 58, "head-missing", 2),
+    "the deletion of the head": (leave(Scene(), 2, HEAD), 58, "head-missing", 2),
     "the time at which KubeRay first said that the head is not ready": (
         condition(Scene().without(HEAD), "HeadPodReady", "False", 2), 58, "head-missing", None),
     "the time at which the RayCluster was resumed": (
@@ -148,7 +144,7 @@ LATER: dict[str, tuple[Scene, float, str, float | None]] = {
     "an edit to more replicas": (edited(Scene(), 2, replicas=3), 58, "replica-missing", None),
     "an edit to fewer replicas": (
         edited(Scene(), 2, replicas=1), 118, "replica-beyond-desired", None),
-    "the deletion of a replica": (all_leave(Scene(), *SECOND), 58, "replica-missing", 2),
+    "the deletion of a replica": (leave(Scene(), 2, *SECOND), 58, "replica-missing", 2),
     "the end of a replica": (
         ended(Scene().without(*SECOND), GONE, 2), 58, "replica-missing", 2),
     "the creation of a replica that is too many": (
@@ -172,7 +168,7 @@ def test_pods_that_end_again_and_again_do_not_put_off_a_missing_host(apart: int)
 
 
 def test_the_deletion_of_a_host_of_another_replica_says_nothing_of_this_one() -> None:
-    scene = leaves(ended(Scene().without(HOST), GONE, 720), SECOND[3], 40)
+    scene = leave(ended(Scene().without(HOST), GONE, 720), 40, SECOND[3])
     found = {each.replica: each.since for each in scene.examined().every_problem}
     assert found == {0: NOW - 720, 1: NOW - 40}
 

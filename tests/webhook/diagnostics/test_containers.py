@@ -32,14 +32,14 @@ def waiting(reason: str, message: str) -> Object:
     return {"name": "ray-worker", "ready": False, "state": state}
 
 
-def scene_of(status: Object, pods: tuple[str, ...] = (HOST,), *, init: bool = False) -> Scene:
-    scene = Scene()
+def scene_of(status: Object, *, init: bool = False) -> Scene:
     field = "initContainerStatuses" if init else "containerStatuses"
-    for pod in pods:
-        conditions = [UNREADY, SCHEDULED]
-        scene.changed(pod, status={"phase": "Pending", "conditions": conditions, field: [status]})
-        for container in scene.pods[pod]["spec"]["containers"]:
-            container["resources"]["limits"]["memory"] = "16Gi"
+    conditions = [UNREADY, SCHEDULED]
+    scene = Scene().changed(
+        HOST, status={"phase": "Pending", "conditions": conditions, field: [status]}
+    )
+    for container in scene.pods[HOST]["spec"]["containers"]:
+        container["resources"]["limits"]["memory"] = "16Gi"
     return scene
 
 

@@ -81,14 +81,6 @@ def test_nothing_is_wrong_with(scene: Scene) -> None:
     assert scene.ids() == []
 
 
-def test_the_identities_that_a_google_webhook_gave_count() -> None:
-    scene = Scene()
-    for number in range(4):
-        scene.changed(f"llama-tpu-worker-0-{number}", metadata={"labels": IDENTITY})
-    assert replica(scene).name == "tpu-0"
-    assert scene.ids() == []
-
-
 def test_what_could_not_be_read_is_not_missed() -> None:
     scene = Scene()
     scene.services.clear()

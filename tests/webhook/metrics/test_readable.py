@@ -3,6 +3,7 @@
 import asyncio
 import os
 import pty
+from collections.abc import Callable
 
 import pytest
 
@@ -46,26 +47,19 @@ def test_an_event_keeps_its_trace() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("wanted", "on_terminal"), [("auto", True), ("text", True), ("json", False)]
-)
-def test_lines_on_a_terminal_are_text_unless_json_is_set(wanted: Format, on_terminal: bool) -> None:
-    leader, follower = pty.openpty()
+@pytest.mark.parametrize(("opened", "wanted", "form"), [
+    (pty.openpty, "auto", readable), (pty.openpty, "text", readable),
+    (pty.openpty, "json", as_json), (os.pipe, "auto", as_json), (os.pipe, "text", readable),
+])  # fmt: skip
+def test_lines_are_text_on_a_terminal_and_json_elsewhere_unless_set(
+    opened: Callable[[], tuple[int, int]], wanted: Format, form: object
+) -> None:
+    descriptors = opened()
     try:
-        assert (form_of(wanted, DescriptorOutput(follower)) is readable) == on_terminal
+        assert form_of(wanted, DescriptorOutput(descriptors[1])) is form
     finally:
-        os.close(leader)
-        os.close(follower)
-
-
-def test_lines_are_json_where_nobody_reads_along() -> None:
-    reading, writing = os.pipe()
-    try:
-        assert form_of("auto", DescriptorOutput(writing)) is as_json
-        assert form_of("text", DescriptorOutput(writing)) is readable
-    finally:
-        os.close(reading)
-        os.close(writing)
+        for descriptor in descriptors:
+            os.close(descriptor)
 
 
 def test_what_others_wrote_starts_no_line_and_moves_no_cursor() -> None:
