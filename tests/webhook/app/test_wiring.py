@@ -3,6 +3,7 @@
 import asyncio
 import io
 from contextlib import AsyncExitStack
+from functools import partial
 from pathlib import Path
 
 import httpx
@@ -78,26 +79,15 @@ async def test_two_processes_give_identities_and_the_controller_pod_groups(tmp_p
 
         lost = pods[3]
         api.delete(PODS, lost["metadata"]["name"])
+        count = f"ray_webhook_members {float(HOSTS * REPLICAS - 1)}"
         for each in processes:  # both have received the deletion
-            await eventually_counts(each.admin, HOSTS * REPLICAS - 1)
+            await polled(partial(each.admin.get, "/metrics"), lambda found: count in found.text)
         again = await create(api, processes[0], "ray-worker-tpu-again")
         assert identity(again) == identity(lost)
         assert named([again]) == named([lost])
 
-        await eventually(lambda: len(groups(api, pods)) == REPLICAS)
+        asked = {pod["spec"]["schedulingGroup"]["podGroupName"] for pod in pods}
+        assert len(asked) == REPLICAS
+        await eventually(lambda: asked <= {*api.objects(PODGROUPS)})
         ready = await probes.get("/readyz")
         assert ready.status_code == httpx.codes.OK, ready.text
-
-
-def groups(api: FakeApi, pods: list[Object]) -> set[str]:
-    """Return the PodGroups that pods name and that are stored."""
-    stored = {*api.objects(PODGROUPS)}
-    asked = {pod["spec"]["schedulingGroup"]["podGroupName"] for pod in pods}
-    assert len(asked) == REPLICAS
-    return stored & asked
-
-
-async def eventually_counts(admin: httpx.AsyncClient, count: int) -> None:
-    """Wait until a process knows so many worker pods."""
-    line = f"ray_webhook_members {float(count)}"
-    await polled(lambda: admin.get("/metrics"), lambda answer: line in answer.text)

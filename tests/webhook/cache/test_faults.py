@@ -49,27 +49,27 @@ def pod_lines(caplog: pytest.LogCaptureFixture) -> list[str]:
 
 
 @pytest.mark.parametrize("fault", [each for each in BROKEN_WATCHES if each is not Fault.SILENCE])
-async def test_a_failed_watch_is_resumed(fault: Fault, caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_failed_watch_is_resumed(
+    api: FakeApi, fault: Fault, caplog: pytest.LogCaptureFixture
+) -> None:
     caplog.set_level(logging.INFO, "webhook.cache")
-
-    async with FakeApi().serving() as api:
-        for host in range(3):
-            api.put(PODS, a_pod(f"pod-{host}", identity(host)))
-        if fault in (Fault.UNAUTHORIZED, Fault.RESET):
-            api.plan("watch", fault)  # repeated once: with new credentials or another connection
-        api.plan("watch", fault)
-        async with following(api, timing=STEADY) as f:
-            await eventually(lambda: f.synced)
-            api.delete(PODS, "pod-0")
-            api.put(PODS, a_pod("pod-3", identity(3)))
-            api.put(PODS, a_pod("pod-4", identity(0)))
-            await eventually(lambda: f.pods.errors and len(f.members) == 4)
-            assert f.identities(KEY) == [identity(0), identity(1), identity(2), identity(3)]
-            api.put(PODS, terminating(a_pod("pod-4", identity(0))))
-            await eventually(lambda: len(f.members) == 3)
-            while "watching again" not in pod_lines(caplog)[-1]:
-                api.put(PODS, terminating(a_pod("pod-3", identity(3))))  # a healthy watch delivers
-                await asyncio.sleep(0.02)
+    for host in range(3):
+        api.put(PODS, a_pod(f"pod-{host}", identity(host)))
+    if fault in (Fault.UNAUTHORIZED, Fault.RESET):
+        api.plan("watch", fault)  # repeated once: with new credentials or another connection
+    api.plan("watch", fault)
+    async with following(api, timing=STEADY) as f:
+        await eventually(lambda: f.synced)
+        api.delete(PODS, "pod-0")
+        api.put(PODS, a_pod("pod-3", identity(3)))
+        api.put(PODS, a_pod("pod-4", identity(0)))
+        await eventually(lambda: f.pods.errors and len(f.members) == 4)
+        assert f.identities(KEY) == [identity(0), identity(1), identity(2), identity(3)]
+        api.put(PODS, terminating(a_pod("pod-4", identity(0))))
+        await eventually(lambda: len(f.members) == 3)
+        while "watching again" not in pod_lines(caplog)[-1]:
+            api.put(PODS, terminating(a_pod("pod-3", identity(3))))  # a healthy watch delivers
+            await asyncio.sleep(0.02)
     assert set(f.pods.errors) == {BROKEN_WATCHES[fault]}
     assert f.pods.relists == ("expired" in f.pods.errors)
     first, problem, *_, again = pod_lines(caplog)
@@ -78,50 +78,48 @@ async def test_a_failed_watch_is_resumed(fault: Fault, caplog: pytest.LogCapture
     assert "watching again" in again
 
 
-async def test_a_silent_watch_is_reopened_and_reported(caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_silent_watch_is_reopened_and_reported(
+    api: FakeApi, caplog: pytest.LogCaptureFixture
+) -> None:
     caplog.set_level(logging.INFO, "webhook.cache")
-
-    async with FakeApi().serving() as api:
-        api.plan("watch", Fault.SILENCE)
-        async with following(api) as f:
-            await eventually(lambda: f.pods.errors.get("timeout") == 1)
-            api.put(PODS, a_pod("pod-0", identity(0)))
-            await eventually(lambda: len(f.members) == 1)
+    api.plan("watch", Fault.SILENCE)
+    async with following(api) as f:
+        await eventually(lambda: f.pods.errors.get("timeout") == 1)
+        api.put(PODS, a_pod("pod-0", identity(0)))
+        await eventually(lambda: len(f.members) == 1)
     assert (set(f.pods.errors), f.pods.relists) == ({"timeout"}, 0)
     lines = [line for line in pod_lines(caplog) if "listed" not in line]
     assert any("sent nothing for" in line for line in lines)
 
 
 @pytest.mark.parametrize("fault", BROKEN_LISTS)
-async def test_a_failed_list_is_repeated(fault: Fault, caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_failed_list_is_repeated(
+    api: FakeApi, fault: Fault, caplog: pytest.LogCaptureFixture
+) -> None:
     caplog.set_level(logging.INFO, "webhook.cache")
-
-    async with FakeApi().serving() as api:
-        api.put(PODS, a_pod("pod-0", identity(0)))
-        api.always("list", fault)
-        async with following(api, timing=QUICK if fault is Fault.SILENCE else STEADY) as f:
-            await eventually(lambda: sum(f.pods.errors.values()) >= 3)
-            assert not f.synced
-            api.always("list", None)
-            await eventually(lambda: f.synced and len(f.members) == 1)
+    api.put(PODS, a_pod("pod-0", identity(0)))
+    api.always("list", fault)
+    async with following(api, timing=QUICK if fault is Fault.SILENCE else STEADY) as f:
+        await eventually(lambda: sum(f.pods.errors.values()) >= 3)
+        assert not f.synced
+        api.always("list", None)
+        await eventually(lambda: f.synced and len(f.members) == 1)
     assert set(f.pods.errors) == {BROKEN_LISTS[fault]}
     assert len([line for line in pod_lines(caplog) if "next" in line]) == 1
 
 
 @pytest.mark.parametrize("fault", [*BROKEN_WATCHES, Fault.BRIEF])
-def test_a_watch_that_always_fails_does_not_make_us_hammer_the_server(fault: Fault) -> None:
-    async def story() -> float:
-        async with FakeApi().serving() as api:
-            api.always("watch", fault)
-            async with following(api, timing=PATIENT) as f:
-                await eventually(lambda: f.synced)
-                begun = asyncio.get_running_loop().time()
-                await eventually(lambda: api.count("watch") + api.count("list") > 12)
-                return asyncio.get_running_loop().time() - begun
-
-    # Delays of 0.05 to 0.1, 0.1 to 0.2, 0.2 to 0.4 s; a watch that ends properly comes every 0.1 s;
-    # 401 and 410 double requests.
-    assert asyncio.run(story()) >= 0.3
+async def test_a_watch_that_always_fails_does_not_make_us_hammer_the_server(
+    api: FakeApi, fault: Fault
+) -> None:
+    api.always("watch", fault)
+    async with following(api, timing=PATIENT) as f:
+        await eventually(lambda: f.synced)
+        begun = asyncio.get_running_loop().time()
+        await eventually(lambda: api.count("watch") + api.count("list") > 12)
+        # Delays of 0.05 to 0.1, 0.1 to 0.2, 0.2 to 0.4 s; a watch that ends properly comes every
+        # 0.1 s; 401 and 410 double requests.
+        assert asyncio.get_running_loop().time() - begun >= 0.3
 
 
 PATIENT = Timing(
@@ -162,21 +160,13 @@ def test_delays_double_up_to_a_limit_are_spread_by_chance_and_start_again() -> N
     assert Backoff(1.0, 10.0, lambda: 1.0).next() == 1.0
 
 
-def test_a_server_that_asks_for_a_pause_gets_it() -> None:
-    async def story() -> float:
-        async with FakeApi().serving() as api:
-            api.plan("list", Fault.THROTTLED)
-            async with following(api, timing=PATIENT) as f:
-                await eventually(lambda: f.synced)
-                times = [
-                    request.at
-                    for request in api.requests
-                    if request.verb == "list" and request.resource == PODS
-                ]
-                assert f.pods.errors == {"throttled": 1}
-                return times[1] - times[0]
-
-    assert asyncio.run(story()) >= 0.99
+async def test_a_server_that_asks_for_a_pause_gets_it(api: FakeApi) -> None:
+    api.plan("list", Fault.THROTTLED)
+    async with following(api, timing=PATIENT) as f:
+        await eventually(lambda: f.synced)
+        lists = [each for each in api.requests if (each.verb, each.resource) == ("list", PODS)]
+        assert f.pods.errors == {"throttled": 1}
+        assert lists[1].at - lists[0].at >= 0.99
 
 
 async def test_a_watch_that_ends_every_second_is_resumed_at_once(api: FakeApi) -> None:

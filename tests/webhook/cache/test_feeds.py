@@ -1,13 +1,12 @@
 """The informers: pods and RayClusters from the API server, in their indexes."""
 
 import asyncio
-import logging
 import sys
 from types import FrameType
 
 import pytest
 
-from tests.harness.fake_api import PODS, RAYCLUSTERS, FakeApi
+from tests.harness.fake_api import PODS, RAYCLUSTERS, FakeApi, Object
 from tests.harness.following import eventually, following
 from tests.harness.objects import KEY, a_pod, a_raycluster, served_by_another
 from tests.harness.single_process import next_identity
@@ -69,32 +68,25 @@ async def test_a_pod_of_a_single_host_group_carries_the_index_alone(api: FakeApi
         await eventually(lambda: f.identities(KEY) == [HostIdentity(7, 0, "")])
 
 
-def test_invalid_identity_labels_are_logged_once_a_group(caplog: pytest.LogCaptureFixture) -> None:
-    def mislabelled(name: str, **labels: str) -> dict[str, object]:
+async def test_invalid_identity_labels_are_logged_once_a_group(
+    api: FakeApi, caplog: pytest.LogCaptureFixture
+) -> None:
+    def mislabelled(name: str, label: str, value: str) -> Object:
         pod = a_pod(name, HostIdentity(0, 0, "tpu-x"))
-        pod["metadata"]["labels"] |= {
-            f"ray.io/{label.replace('_', '-')}": value for label, value in labels.items()
-        }
+        pod["metadata"]["labels"][label] = value
         return pod
 
-    async def story() -> None:
-        async with FakeApi().serving() as api, following(api) as f:
-            api.put(PODS, mislabelled("a", replica_host_index="two"))
-            api.put(PODS, mislabelled("b", worker_group_replica_index="99999999999"))
-            api.put(PODS, mislabelled("c", worker_group_replica_name=""))
-            api.put(PODS, served_by_another(a_pod("d"), "other-3", "0"))
-            api.put(PODS, served_by_another(a_pod("e"), "tpu-3", "-1"))
-            api.put(PODS, served_by_another(a_pod("f"), "tpu-3", ""))
-            api.put(PODS, a_pod("good", HostIdentity(1, 0, "tpu-y")))
-            await eventually(lambda: len(f.members) == 1)
-            assert f.state.malformed == 5
-
-    with caplog.at_level(logging.WARNING, "webhook.cache"):
-        asyncio.run(story())
-    assert (
-        len([record for record in caplog.records if "no valid identity" in record.getMessage()])
-        == 1
-    )
+    async with following(api) as f:
+        api.put(PODS, mislabelled("a", names.LABEL_HOST_INDEX, "two"))
+        api.put(PODS, mislabelled("b", names.LABEL_REPLICA_INDEX, "99999999999"))
+        api.put(PODS, mislabelled("c", names.LABEL_REPLICA_NAME, ""))
+        api.put(PODS, served_by_another(a_pod("d"), "other-3", "0"))
+        api.put(PODS, served_by_another(a_pod("e"), "tpu-3", "-1"))
+        api.put(PODS, served_by_another(a_pod("f"), "tpu-3", ""))
+        api.put(PODS, a_pod("good", HostIdentity(1, 0, "tpu-y")))
+        await eventually(lambda: len(f.members) == 1)
+        assert f.state.malformed == 5
+    assert len([text for text in caplog.messages if "no valid identity" in text]) == 1
 
 
 async def test_a_pod_whose_labels_change_moves_to_its_new_identity_or_leaves(api: FakeApi) -> None:

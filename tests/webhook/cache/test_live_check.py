@@ -141,24 +141,19 @@ def test_a_cluster_that_cannot_be_asked_is_no_denial_and_nothing_is_recorded() -
     assert webhook.identity() == (0, 0)
 
 
-def test_with_a_watch_that_lags_behind_a_replaced_pod_gets_the_identity_of_the_one_before() -> None:
-    async def story() -> None:
-        async with FakeApi().serving() as api, following(api) as f:
-            handler = PodHandler(f.clusters, Lists().identities(f.members))
-            mutation = Mutation(handler, f.state.reader)
-            api.put(RAYCLUSTERS, a_raycluster(replicas=1, numOfHosts=2))
-            for host in range(2):
-                api.put(PODS, a_pod(f"pod-{host}", HostIdentity(0, host, "tpu-x")))
-            await eventually(
-                lambda: len(f.members) == 2 and len(f.clusters) == 1 and api.watching == 2
-            )
-            api.mute()
-            api.delete(PODS, "pod-1")
-            before = api.count("list")
-            assert identity_in(await create(mutation)) == (0, 1)
-            assert api.count("list") == before + 1
-            answers = await asyncio.gather(*(create(mutation) for _ in range(10)))
-            assert not any(answer["allowed"] for answer in answers)
-            assert api.count("list") == before + 2
-
-    asyncio.run(story())
+async def test_behind_a_watch_that_lags_a_replaced_pod_gets_its_identity(api: FakeApi) -> None:
+    async with following(api) as f:
+        handler = PodHandler(f.clusters, Lists().identities(f.members))
+        mutation = Mutation(handler, f.state.reader)
+        api.put(RAYCLUSTERS, a_raycluster(replicas=1, numOfHosts=2))
+        for host in range(2):
+            api.put(PODS, a_pod(f"pod-{host}", HostIdentity(0, host, "tpu-x")))
+        await eventually(lambda: len(f.members) == 2 and len(f.clusters) == 1 and api.watching == 2)
+        api.mute()
+        api.delete(PODS, "pod-1")
+        before = api.count("list")
+        assert identity_in(await create(mutation)) == (0, 1)
+        assert api.count("list") == before + 1
+        answers = await asyncio.gather(*(create(mutation) for _ in range(10)))
+        assert not any(answer["allowed"] for answer in answers)
+        assert api.count("list") == before + 2

@@ -25,38 +25,33 @@ COMMAND = [sys.executable, "-m", "webhook.cli.main", "dashboard"]
 
 
 @contextmanager
-def running(*arguments: str, **environment: str) -> Iterator[str]:
-    """Run the command, and yield what it says first; it has to end well by a signal."""
+def running(*arguments: str) -> Iterator[tuple[httpx.Client, httpx.Response]]:
+    """Run the command, and yield a client and the page at the printed address; the command has to
+    end well by a signal.
+    """
     process = subprocess.Popen(
-        [*COMMAND, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-        env={"PATH": "/usr/bin", **environment}, cwd=ROOT)  # fmt: skip
+        [*COMMAND, *arguments, "--port", "0"], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        text=True, env={"PATH": "/usr/bin"}, cwd=ROOT)  # fmt: skip
     try:
         assert process.stderr is not None
         line = process.stderr.readline()
-        assert "http://" in line, line + process.stderr.read()
-        yield line
+        address = re.search(r"http://127\.0\.0\.1:\S+", line)
+        assert address, line + process.stderr.read()
+        with httpx.Client(follow_redirects=True, timeout=60) as client:
+            path = address[0].partition("/enter")[0] + "/api/v1/status"
+            assert client.get(path).status_code == 401
+            yield client, client.get(address[0])
     finally:
         process.send_signal(signal.SIGINT)
         process.communicate(timeout=60)
         assert process.returncode == 0
 
 
-def address_in(line: str) -> str:
-    found = re.search(r"http://\S+", line)
-    assert found
-    return found[0]
-
-
 def test_files_are_shown_to_whoever_has_the_printed_address() -> None:
-    with running("--state", "tests/state.yaml", "--state", "examples", "--port", "0") as line:
-        address = address_in(line)
-        assert address.startswith("http://127.0.0.1:")
-        with httpx.Client(follow_redirects=True, timeout=60) as client:
-            assert client.get(address.partition("/enter")[0] + "/api/v1/status").status_code == 401
-            page = client.get(address)
-            assert "multi-slice" in page.text
-            found = client.get(str(page.url.join("/api/v1/status"))).json()
-            assert "not in the files" in found["unread"]["events"]
+    with running("--state", "tests/state.yaml", "--state", "examples") as (client, page):
+        assert "multi-slice" in page.text
+        found = client.get(str(page.url.join("/api/v1/status"))).json()
+        assert "not in the files" in found["unread"]["events"]
 
 
 def test_a_state_is_shown_as_of_the_time_of_its_file(write: Write) -> None:
@@ -64,11 +59,7 @@ def test_a_state_is_shown_as_of_the_time_of_its_file(write: Write) -> None:
     unread = {"events": "events are forbidden"}
     state = {"kind": "RayState", "metadata": {"name": "state"}, "now": now, "unread": unread}
     path = write(state, scene.cluster, *scene.pods.values())
-    with (
-        running("--state", str(path), "--port", "0") as line,
-        httpx.Client(follow_redirects=True, timeout=60) as client,
-    ):
-        page = client.get(address_in(line))
+    with running("--state", str(path)) as (client, page):
         assert f'data-now="{now}"' in page.text
         status = client.get(str(page.url.join("/api/v1/status"))).json()
     assert status["now"] == now
@@ -77,11 +68,7 @@ def test_a_state_is_shown_as_of_the_time_of_its_file(write: Write) -> None:
 
 async def test_a_cluster_is_shown_by_the_users_own_kubeconfig(tmp_path: Path) -> None:
     def with_cluster(config: str) -> None:
-        with (
-            running("-A", "--port", "0", "--kubeconfig", config) as line,
-            httpx.Client(follow_redirects=True, timeout=60) as client,
-        ):
-            page = client.get(address_in(line))
+        with running("-A", "--kubeconfig", config) as (client, page):
             status = str(page.url.join("/api/v1/status"))
             while not (found := client.get(status).json())["clusters"]:
                 pass

@@ -9,7 +9,7 @@ import pytest
 
 from tests.harness.running import Run
 
-PORTS = {"--host": "127.0.0.1", "--port": "0", "--admin-port": "0"}
+ADDRESS = ("--host", "127.0.0.1", "--port", "0", "--admin-port", "0")
 
 
 @pytest.fixture
@@ -24,10 +24,8 @@ def tls(run: Run, tmp_path: Path) -> Path:
 def refused(run: Run) -> Callable[..., str]:
     """Return the error of a service that cannot start."""
 
-    def call(folder: Path, **flags: str) -> str:
-        ports = PORTS | {f"--{name.replace('_', '-')}": value for name, value in flags.items()}
-        words = [word for pair in ports.items() for word in pair]
-        done = run("serve", "--standalone", "--tls.cert-dir", folder, *words)
+    def call(folder: Path, *flags: str) -> str:
+        done = run("serve", "--standalone", "--tls.cert-dir", folder, *ADDRESS, *flags)
         assert (done.status, done.out) == (2, "")
         assert done.err.startswith("ray-webhook serve: ")
         assert "Traceback" not in done.err
@@ -43,15 +41,15 @@ def test_an_unusable_certificate_is_named(refused: Callable[..., str], tls: Path
 
 
 @pytest.mark.filterwarnings("ignore::ResourceWarning")  # the process ends too
-@pytest.mark.parametrize("flag", ["port", "admin_port"])
+@pytest.mark.parametrize("flag", ["--port", "--admin-port"])
 def test_a_port_in_use_is_named(flag: str, refused: Callable[..., str], tls: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         taken = str(listener.getsockname()[1])
-        error = refused(tls, **{flag: taken})
+        error = refused(tls, flag, taken)
     gc.collect()
     assert taken in error
     assert "Address already in use" in error
 
 
 def test_an_address_of_another_machine_is_named(refused: Callable[..., str], tls: Path) -> None:
-    assert "192.0.2.1" in refused(tls, host="192.0.2.1")
+    assert "192.0.2.1" in refused(tls, "--host", "192.0.2.1")

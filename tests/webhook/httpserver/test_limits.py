@@ -80,15 +80,6 @@ class Served:
     def connections(self) -> int:
         return len(self._server.server_state.connections)
 
-    @property
-    def receive_buffers(self) -> list[int]:
-        """The receive buffer of each connection in the kernel, which is twice what was set."""
-        sockets = [
-            each.transport.get_extra_info("socket")
-            for each in cast("Any", self._server.server_state.connections)
-        ]
-        return sorted(each.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF) for each in sockets)
-
     @contextmanager
     def client(self, address: str = "127.0.0.1") -> Iterator[socket.socket]:
         with socket.create_connection(

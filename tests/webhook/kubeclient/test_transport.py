@@ -8,23 +8,16 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qs, urlsplit
 
 import msgspec
 import pytest
 
-from tests.harness.following import beside, eventually
-from tests.harness.objects import a_pod
+from tests.harness.following import eventually
 from tests.webhook.kubeclient.scripted import Script, Scripted, Visit, scripted, server_tls
 from webhook.cache.cluster_cache import UserReads
-from webhook.cache.informer import ListWatch
-from webhook.cache.serve_stores import PodStore, pods_in
-from webhook.groups.identity import HostIdentity
-from webhook.groups.identity_index import Membership
 from webhook.kubeclient.access import Access
 from webhook.kubeclient.client import Api
 from webhook.kubeclient.errors import ApiError, ConfigurationError
-from webhook.kubeclient.timeouts import Timing
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"
 CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
@@ -143,33 +136,9 @@ async def test_a_body_and_a_line_without_end_are_given_up() -> None:
         assert caught.value.reason == "garbled"
 
 
-async def test_a_page_that_is_too_large_is_read_as_smaller_ones() -> None:
-    asked: list[str] = []
-    bomb = zipped(gzip.compress(b"x" * 65 * MIB))
-
-    async def script(visit: Visit) -> None:
-        while True:
-            target = (await visit.request()).split()[1].decode()
-            query = parse_qs(urlsplit(target).query)
-            if "watch" in query:
-                await asyncio.sleep(3600)
-            asked.append(query["limit"][0])
-            place = int(query.get("continue", ["0"])[0])
-            items = [a_pod(f"pod-{place}", HostIdentity(0, place, "tpu-x"))]
-            items[0]["metadata"] |= {"uid": str(place), "resourceVersion": "7"}
-            meta = {"resourceVersion": "9", "continue": "" if place == 2 else str(place + 1)}
-            body = msgspec.json.encode({"metadata": meta, "items": items})
-            large = int(query["limit"][0]) > 30
-            await visit.say(bomb if large else b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%b"
-                            % (len(body), body))  # fmt: skip
-
-    async with asking(script) as (api, _):
-        members = Membership()
-        watch = ListWatch(api, pods_in(""), PodStore(members), Timing(page_items=100))
-        async with beside(watch.run()):
-            await eventually(lambda: watch.synced)
-            assert len(members) == 3
-    assert asked == ["100", "50", "25", "50", "25", "50", "25"], "doubled after each small one"
+async def test_a_compressed_body_is_measured_when_it_is_decompressed() -> None:
+    async with asking(saying(zipped(gzip.compress(b"x" * 65 * MIB)))) as (api, _):
+        assert (await refused(api)).reason == "large"
 
 
 async def written(api: Api, verb: str) -> None:

@@ -19,6 +19,9 @@ from webhook.manifest.standalone import load_state
 from webhook.metrics.collector import Metrics
 from webhook.metrics.observers import REFUSALS, REFUSALS_A_SECOND, ReviewCounts, ReviewObserver
 
+GOOD = a_pod().of("c").worker("g").build()
+BAD = a_pod().of("c").worker("none").build()
+
 
 class Lines:
     """Keeps what is written."""
@@ -47,8 +50,7 @@ async def test_a_review_is_reported_a_moment_later_with_its_own_time_and_verdict
     lines, metrics = Lines(), Metrics("serve")
     observer = ReviewObserver(Log(lines), ReviewCounts(metrics))
 
-    good, bad = a_pod().of("c").worker("g").build(), a_pod().of("c").worker("none").build()
-    for outcome in await outcomes(good, bad):
+    for outcome in await outcomes(GOOD, BAD):
         observer.reviewed(outcome, 0.0012)
     assert lines.read() == []
     await eventually(lambda: bool(lines.text))
@@ -64,9 +66,7 @@ async def test_a_review_is_reported_a_moment_later_with_its_own_time_and_verdict
 def test_what_is_left_out_when_quiet_is_counted_all_the_same() -> None:
     lines, metrics = Lines(), Metrics("serve")
     observer = ReviewObserver(Log(lines), ReviewCounts(metrics), quiet=True)
-    for outcome in asyncio.run(
-        outcomes(a_pod().of("c").worker("g").build(), a_pod().of("c").worker("none").build())
-    ):
+    for outcome in asyncio.run(outcomes(GOOD, BAD)):
         observer.reviewed(outcome, 0.0)
     observer.flush()
     assert [line["uid"] for line in lines.read()] == ["review-1"]
@@ -77,7 +77,7 @@ async def test_a_refusal_stands_behind_the_reviews_before_it() -> None:
     lines = Lines()
     observer = ReviewObserver(Log(lines), ReviewCounts(Metrics("serve")))
 
-    (outcome,) = await outcomes(a_pod().of("c").worker("g").build())
+    (outcome,) = await outcomes(GOOD)
     observer.reviewed(outcome, 0.0)
     observer.refused(415, "wrong")
     assert [line["event"] for line in lines.read()] == ["admission", "refused"]
@@ -110,7 +110,7 @@ async def test_a_full_batch_does_not_wait() -> None:
     lines = Lines()
     observer = ReviewObserver(Log(lines), ReviewCounts(Metrics("serve")))
 
-    for outcome in await outcomes(*[a_pod().of("c").worker("g").build()] * 300):
+    for outcome in await outcomes(*[GOOD] * 300):
         observer.reviewed(outcome, 0.0)
     assert 0 < len(lines.read()) < 300
     observer.flush()
