@@ -15,17 +15,6 @@ from webhook.groups.required_reads import ReadCluster, ReadClusters, ReadGroup
 RAY = ReadCluster("default", "ray", "uid-of-ray")
 
 
-async def test_a_cluster_that_the_watch_lacks_is_read_into_the_index(api: FakeApi) -> None:
-    async with following(api) as f:
-        await eventually(lambda: api.watching == 2)
-        api.mute()
-        api.put(RAYCLUSTERS, a_raycluster(replicas=3))
-        await f.state.reader.read(RAY)
-        assert f.clusters.get("default", "ray").groups["tpu"].desired == 3  # type: ignore[union-attr] # it is there
-        await f.state.reader.read(ReadCluster("default", "other", ""))
-        assert f.clusters.get("default", "other") is None
-
-
 async def test_a_group_is_read_with_its_cluster_and_older_events_do_not_undo_that() -> None:
     async with FakeApi(page_limit=1).serving() as api, following(api) as f:
         for host in range(3):

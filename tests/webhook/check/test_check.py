@@ -153,11 +153,6 @@ def test_kubernetes_has_to_be_new_enough(check: Check, version: str, verdict: st
     assert found["kubernetes-version"] == verdict
 
 
-def test_the_oldest_release_of_kubernetes_is_named(printed: Printed) -> None:
-    _, out = printed("--pre", change=answering(VERSION, {"gitVersion": "v1.29.9"}))
-    assert "upgrade to 1.30 or later" in out
-
-
 def operator_of(server: Server) -> Object:
     (found,) = server.answers[OPERATORS]["items"]
     result: Object = found
@@ -259,10 +254,19 @@ def test_an_installation_is_checked(check: Check, change: Change, name: str, ver
     assert (status, found[name]) == (int(verdict == "error"), verdict)
 
 
-def test_both_installations_are_named(printed: Printed) -> None:
-    _, out = printed(change=with_another("ray-webhook-again"))
-    text = "this webhook is installed 2 times: ray-webhook, ray-webhook-again"
-    assert text in " ".join(out.split())
+@pytest.mark.parametrize(("arguments", "change", "text"), [
+    (["--pre"], answering(VERSION, {"gitVersion": "v1.29.9"}), "upgrade to 1.30 or later"),
+    ([], with_another("ray-webhook-again"),
+     "this webhook is installed 2 times: ray-webhook, ray-webhook-again"),
+    ([], lambda _: None, "no check failed, in all namespaces"),
+    ([], lambda server: server.refused.add("/api/v1/pods"), "no check failed, in namespace team"),
+    (["-n", "team"], lambda _: None, "no check failed, in namespace team"),
+])  # fmt: skip
+def test_releases_installations_and_namespaces_are_named(
+    printed: Printed, arguments: list[str], change: Change, text: str
+) -> None:
+    status, out = printed(*arguments, change=change)
+    assert (status == 0, text in " ".join(out.split())) == ("no check failed" in text, True)
 
 
 @pytest.mark.manifests
@@ -378,18 +382,6 @@ def elsewhere(server: Server) -> None:
 @pytest.mark.parametrize(("arguments", "wanted"), [((), "error"), (("-n", "team"), "fine")])
 def test_one_or_all_namespaces_count(check: Check, arguments: tuple[str, ...], wanted: str) -> None:
     assert check(*arguments, change=elsewhere)[1]["identities"] == wanted
-
-
-@pytest.mark.parametrize(("arguments", "refused", "said"), [
-    ((), "", "no check failed, in all namespaces"),
-    ((), "/api/v1/pods", "no check failed, in namespace team"),
-    (("-n", "team"), "", "no check failed, in namespace team"),
-])  # fmt: skip
-def test_the_last_line_names_the_namespaces(
-    printed: Printed, arguments: tuple[str, ...], refused: str, said: str
-) -> None:
-    status, out = printed(*arguments, change=lambda server: server.refused.add(refused))
-    assert (status, said in out) == (0, True)
 
 
 def test_it_can_wait_until_all_checks_pass(printed: Printed) -> None:

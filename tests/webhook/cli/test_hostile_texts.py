@@ -2,6 +2,7 @@
 
 import json
 import re
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -115,17 +116,10 @@ def test_check(at: At, output: tuple[str, ...]) -> None:
 @pytest.mark.parametrize("output", [(), ("-o", "json")])
 def test_diff(at: At, write: Write, output: tuple[str, ...]) -> None:
     live = merged(llama().build(), {"metadata": {"creationTimestamp": "2026-01-01T00:00:00Z"}})
-    path = "/apis/ray.io/v1/namespaces/team/rayclusters/llama"
+    answers = {"/apis/ray.io/v1/namespaces/team/rayclusters/llama": live}
     given = write(json.dumps(hostile(llama().build())), name="a.json")
-    check(
-        at(
-            Scene(),
-            "diff",
-            given,
-            *output,
-            change=lambda server: server.answers.update({path: live}),
-        )
-    )
+    command = partial(at, Scene(), "diff", given, *output)
+    check(command(change=lambda server: server.answers.update(answers)))
 
 
 @pytest.mark.parametrize(

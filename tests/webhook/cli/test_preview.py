@@ -277,7 +277,7 @@ def a_shard(name: str, index: str = "") -> Object:
     return (built.opting(shard_index=index) if index else built).build()
 
 
-def test_a_raycluster_of_a_shard_group_gets_its_index(run: Run, write: Write) -> None:
+def test_a_raycluster_of_a_shard_group_gets_or_keeps_its_index(run: Run, write: Write) -> None:
     path = write(a_shard("a"), a_shard("b"))
     state = write(a_shard("there", "0"), name="state.yaml")
     status, out, _ = run("preview", path, "--state", state, "--explain", "-o", "yaml")
@@ -288,9 +288,6 @@ def test_a_raycluster_of_a_shard_group_gets_its_index(run: Run, write: Write) ->
     containers = [pod["spec"]["containers"][0]["name"] for pod in pods]
     found = [env_of(*each)[names.RAY_SHARD_INDEX] for each in zip(pods, containers, strict=True)]
     assert found == ["1", "1", "2", "2"]
-
-
-def test_a_raycluster_in_the_state_keeps_its_index(run: Run, write: Write) -> None:
     state = write(a_shard("a", "7"), name="state.yaml")
     status, out, _ = run("preview", write(a_shard("a")), "--state", state)
     assert (status, "RayCluster a: shard 7 of search" in out) == (0, True)

@@ -35,6 +35,18 @@ def status(at: At) -> Run:
     return call
 
 
+@pytest.fixture
+def status_with(status: Run, run: Run, write: Write) -> Run:
+    """Run the command on the state of a scene in a file, to which an object is added."""
+
+    def call(scene: Scene, added: dict[str, Any], *arguments: str) -> Ended:
+        state = json.loads(status(scene, "-o", "state").out)
+        state["items"].append(added)
+        return run("status", "--state", write(state), *arguments)
+
+    return call
+
+
 def test_a_complete_raycluster_exits_with_0(status: Run) -> None:
     code, out, _ = status(Scene())
     assert code == 0
@@ -233,20 +245,10 @@ def test_a_state_has_no_values_of_other_variables(status: Run) -> None:
 
 
 def test_an_unreadable_kind_is_named_of_any_source(status: Run, run: Run, write: Write) -> None:
-    for ended in (
-        status(Scene(), refused="/api/v1/nodes"),
-        run(
-            "status", "--state", write(status(Scene(), "-o", "state", refused="/api/v1/nodes").out)
-        ),
-    ):
+    state = status(Scene(), "-o", "state", refused="/api/v1/nodes").out
+    of_file = run("status", "--state", write(state))
+    for ended in (status(Scene(), refused="/api/v1/nodes"), of_file):
         assert (ended.status, "not read: nodes (forbidden)" in ended.out) == (0, True)
-
-
-def test_a_namespace_or_raycluster_of_a_state_is_shown(status: Run, run: Run, write: Write) -> None:
-    file = write(status(Scene(), "-o", "state").out)
-    assert run("status", "llama", "--state", file, "-n", "team").status == 0
-    ended = run("status", "--state", file, "-n", "other")
-    assert (ended.status, "no RayClusters" in ended.out) == (0, True)
 
 
 def test_a_pod_of_a_raycluster_that_the_state_lacks_is_left_out(run: Run, write: Write) -> None:
@@ -290,13 +292,12 @@ QUOTA = {
 
 
 @pytest.mark.parametrize(("used", "fits"), [("7", True), ("8", False)])
-def test_a_quota_is_their_cause(used: str, fits: bool, status: Run, run: Run, write: Write) -> None:
+def test_a_quota_is_their_cause(used: str, fits: bool, status: Run, status_with: Run) -> None:
     quota = {**QUOTA, "status": {"hard": {"pods": "8"}, "used": {"pods": used}}}
     scene = Scene().without(HOST)
-    state = json.loads(status(scene, "-o", "state").out)
-    state["items"].append(quota)
+    of_file = status_with(scene, quota)
     scene.quotas.append(quota)
-    for ended in (status(scene), run("status", "--state", write(state))):
+    for ended in (status(scene), of_file):
         assert ended.status == 1
         assert ("✗ pod-refused" in ended.out) == (not fits)
         assert ("host-missing" in ended.out) == fits
@@ -322,12 +323,10 @@ LIMITING: list[tuple[dict[str, Any], tuple[str, ...]]] = [
 
 @pytest.mark.parametrize(("limits", "texts"), LIMITING)
 def test_a_limit_that_refuses_missing_pods_has_its_own_remedy(
-    limits: dict[str, Any], texts: tuple[str, ...], status: Run, run: Run, write: Write
+    limits: dict[str, Any], texts: tuple[str, ...], status_with: Run
 ) -> None:
-    state = json.loads(status(Scene().without(HOST), "-o", "state").out)
     limits = {"apiVersion": "v1", "metadata": {"name": "few", "namespace": "team"}} | limits
-    state["items"].append(limits)
-    out = " ".join(run("status", "--state", write(state)).out.split())
+    out = " ".join(status_with(Scene().without(HOST), limits).out.split())
     assert all(text in out for text in texts)
 
 
@@ -339,24 +338,20 @@ def test_limits_that_may_not_be_read_are_left_out(status: Run) -> None:
     assert "resourcequotas" not in ended.out
 
 
-def test_an_event_that_is_no_rejection_is_not_shown(status: Run, run: Run, write: Write) -> None:
-    state = json.loads(status(Scene().without(HOST), "-o", "state").out)
+def test_an_event_that_is_no_rejection_is_not_shown(status_with: Run) -> None:
     event = samples()["pod-refused"].events[0] | {
         "apiVersion": "v1", "kind": "Event", "reason": "CreatedWorkerPod",
         "message": "Created worker Pod team/llama-tpu-worker-0-2"}  # fmt: skip
-    state["items"].append(event)
-    ended = run("status", "--state", write(state), "-o", "json")
+    ended = status_with(Scene().without(HOST), event, "-o", "json")
     (cluster,) = json.loads(ended.out)["clusters"]
     assert [problem["id"] for problem in cluster["problems"]] == ["host-missing"]
 
 
-@pytest.mark.parametrize("kind", ["Pod", "RayCluster"])
+@pytest.mark.parametrize(
+    "kind", ["apiVersion: v1, kind: Pod", "apiVersion: ray.io/v1, kind: RayCluster"]
+)
 def test_an_object_without_a_name_is_named_by_its_line(kind: str, run: Run, write: Write) -> None:
-    scene = Scene(llama())
-    found = copy.deepcopy(scene.cluster if kind == "RayCluster" else scene.pods["llama-head"])
-    del found["metadata"]["name"]
-    version = "v1" if kind == "Pod" else "ray.io/v1"
-    file = write({"apiVersion": version, **found, "kind": kind})
+    file = write(f"{{{kind}, metadata: {{namespace: team}}}}")
     code, _, err = run("status", "--state", file)
     assert (code, str(file) in err) == (2, True)
     assert ": metadata.name: set it: every object needs a name" in err

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -47,15 +48,9 @@ def diff(at: At, write: Write) -> Diff:
     """Run the command on a live object, if it exists, and one in a file."""
 
     def call(live: Object | None, new: Object, *arguments: str) -> Ended:
-        path = PATH.format(new["kind"].lower())
-        answers = {} if live is None else {path: live}
-        return at(
-            Scene(),
-            "diff",
-            write(new),
-            *arguments,
-            change=lambda server: server.answers.update(answers),
-        )
+        answers = {PATH.format(new["kind"].lower()): live} if live else {}
+        command = partial(at, Scene(), "diff", write(new), *arguments)
+        return command(change=lambda server: server.answers.update(answers))
 
     return call
 

@@ -234,7 +234,6 @@ def test_an_annotation_is_explained_with_or_without_its_prefix(name: str, run: R
 
 
 @pytest.mark.parametrize(("kind", "name", "said"), [
-    ("rule", "tpu-topology-mismach", "did you mean tpu-topology-mismatch?"),
     ("diagnosis", "hosts-missing", "did you mean host-missing?"),
     ("variable", "TPU_WORKERID", "did you mean TPU_WORKER_ID?"),
     ("annotation", "topologykey", "did you mean topology-key?"),
