@@ -27,6 +27,7 @@ COUNTS = st.dictionaries(st.sampled_from([device.name for device in DEVICES]), s
     ("google.com/tpu", TPU), ("nvidia.com/gpu", GPU), ("amd.com/gpu", GPU),
     ("nvidia.com/mig-1g.5gb", GPU), ("example.com/gpu", GPU), ("nvidia.com/gpu.count", None),
     ("vpc.amazonaws.com/efa", None), ("cpu", None), ("memory", None), ("", None),
+    ("nvidia.com/gpumem", None),
 ])  # fmt: skip
 def test_a_resource_is_one_device_or_none(resource: str, device: Device | None) -> None:
     assert device_of(resource, DEVICES) is device

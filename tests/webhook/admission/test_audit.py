@@ -19,7 +19,6 @@ from webhook.metrics.observers import ReviewCounts, ReviewObserver
 
 
 def mutated(pod: dict[str, Any]) -> Outcome:
-    """Return the outcome of a pod of a RayCluster `c` with a group `g` of two hosts."""
     known = load_state([manifest(a_cluster("c").group("g", hosts=2).build())])
     body = json.dumps(pod_review(pod)).encode()
     return asyncio.run(Mutation(PodHandler(known.clusters, known.identities)).review(body))

@@ -21,7 +21,6 @@ LABELS = {"n1": {CLIQUE: "b7.0"}, "n2": {}}
 
 
 def review(binding: Any) -> bytes:  # noqa: ANN401 - also what is no binding
-    """Return the review of a binding, as the API server sends it."""
     body = pod_review({"metadata": {}})
     body["request"] |= {
         "kind": {"group": "", "version": "v1", "kind": "Binding"}, "subResource": "binding",

@@ -48,7 +48,6 @@ class Service:
 
 
 def crowded(containers: int) -> PodBuilder:
-    """Return a pod with so many containers."""
     pod = a_pod().worker("g").of("c")
     for number in range(containers - 1):
         pod.container(f"c{number}")

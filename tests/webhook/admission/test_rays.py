@@ -18,7 +18,6 @@ from webhook.validation.rule_settings import RuleSettings
 
 
 def a_review(new: Json, old: Json | None = None, **request: object) -> bytes:
-    """Return the bytes of a review of an object, an update when there is an old one."""
     review = object_review(new, old=old, uid="u-1")
     review["request"] |= request
     return json.dumps(review).encode()
@@ -238,7 +237,6 @@ def asked_by(user: str, new: Json, old: Json | None = None) -> Json:
 
 
 def owned_job() -> Json:
-    """Return a RayJob that a rule denies, and that a schedule controls."""
     value = a_job(a_cluster().group(hosts=0)).build()
     value["metadata"]["ownerReferences"] = owned("RayCronJob")["metadata"]["ownerReferences"]
     return value

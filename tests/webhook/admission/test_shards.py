@@ -52,12 +52,10 @@ class Server:
     def index(
         self, new: ClusterBuilder, old: ClusterBuilder | None = None, **request: object
     ) -> str | None:
-        """Return the index that a RayCluster has after its review."""
         document = new.build()
         return _index(document, self.ask(document, old.build() if old else None, **request))
 
     def refused(self, new: ClusterBuilder, old: ClusterBuilder | None = None) -> tuple[str, str]:
-        """Return the field of the only cause, and the message."""
         response = self.ask(new.build(), old.build() if old else None)
         assert response["allowed"] is False
         assert "patch" not in response
@@ -161,17 +159,13 @@ def test_a_name_that_is_to_be_generated_gets_an_index() -> None:
     assert found == ["0", "1"]
 
 
-def test_a_cluster_that_comes_back_with_the_index_it_received_keeps_it() -> None:
+def test_an_index_that_a_cluster_received_or_that_is_free_is_held() -> None:
     server = Server()
     assert server.index(a_shard("a")) == "0"
-    assert server.ask(a_shard("a", "0").build()).keys() == {"uid", "allowed"}
-    assert server.index(a_shard("b")) == "1"
-
-
-def test_an_index_that_is_free_is_trusted_and_held() -> None:
-    server = Server()
-    assert "patch" not in server.ask(a_shard("a", "5").build())
-    assert server.refused(a_shard("b", "5"))[0] == AT_INDEX
+    for cluster in (a_shard("a", "0"), a_shard("b", "5")):
+        assert server.ask(cluster.build()).keys() == {"uid", "allowed"}
+    assert server.refused(a_shard("c", "5"))[0] == AT_INDEX
+    assert server.index(a_shard("c")) == "1"
 
 
 def test_an_index_that_an_update_drops_is_put_back() -> None:
@@ -228,14 +222,12 @@ AT_COUNT = f"metadata.annotations[{COUNT}]"
 
 
 def counted(name: str, index: str, count: str) -> ClusterBuilder:
-    """Return a RayCluster of a shard group of `count` shards."""
     return a_shard(name, index).annotated(COUNT, count)
 
 
 def warnings(
     server: Server, new: ClusterBuilder, old: ClusterBuilder | None = None
 ) -> tuple[str, ...]:
-    """Return what a RayCluster is warned of, which is let pass."""
     response = server.ask(new.build(), old.build() if old else None)
     assert response["allowed"], response
     return tuple(response.get("warnings", ()))

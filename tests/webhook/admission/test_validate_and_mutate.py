@@ -69,28 +69,19 @@ VARIABLES = st.lists(
 
 @st.composite
 def containers(draw: st.DrawFn, limits: object) -> Object:
-    """Return a strategy of pod specs whose first container has limits."""
-    first: Object = {
-        "name": "ray",
-        "image": "rayproject/ray:2.55.1",
-        "resources": {"limits": limits, "requests": limits},
-    }
+    first: Object = {"name": "ray", "image": "rayproject/ray:2.55.1"}
+    first["resources"] = {"limits": limits, "requests": limits}
     if variables := draw(VARIABLES):
         first["env"] = variables
     spec: Object = {"containers": [first]}
     if not draw(st.integers(0, 2)):
-        amounts = draw(NOISE)
-        extra = {
-            "name": "extra",
-            "image": "extra:1",
-            "resources": {"limits": amounts, "requests": amounts},
-        }
+        resources = dict.fromkeys(("limits", "requests"), draw(NOISE))
+        extra = {"name": "extra", "image": "extra:1", "resources": resources}
         if draw(st.booleans()):
             spec["containers"].append(extra)
         else:
-            spec["initContainers"] = [
-                extra | draw(st.sampled_from([{}, {"restartPolicy": "Always"}]))
-            ]
+            lasting = draw(st.sampled_from([{}, {"restartPolicy": "Always"}]))
+            spec["initContainers"] = [extra | lasting]
     if not draw(st.integers(0, 9)):
         spec["subdomain"] = draw(st.sampled_from(["", "mine", "Mine.Own"]))
     return spec
@@ -116,7 +107,6 @@ def ray_clusters(draw: st.DrawFn) -> Object:
 
 
 def refused(cluster: Object, *, indexed: bool) -> list[str]:
-    """Return the fields for which pods of a RayCluster are refused."""
     webhook = Webhook(cluster)
     pods = islice(expand(cluster, as_cluster(manifest(cluster)), indexed=indexed), PODS)
     return [field for pod in pods for field in webhook.admit(pod).fields]

@@ -51,9 +51,6 @@ def a_worker(topology: str, accelerator: str, *chips: int) -> PodBuilder:
 
 SHAPES: dict[str, tuple[PodBuilder, int]] = {
     "v4": (a_worker("2x2x4", "tpu-v4-podslice", 4), 4),
-    "v5e": (a_worker("4x4", "tpu-v5-lite-podslice", 4), 4),
-    "v5p": (a_worker("2x2x4", "tpu-v5p-slice", 4), 4),
-    "v6e": (a_worker("4x4", "tpu-v6e-slice", 4), 4),
     "v6e, a single host": (a_worker("2x4", "tpu-v6e-slice", 8), 1),
     "v7x": (a_worker("2x2x4", "tpu7x", 4), 4),
     "v7x, two processes": (a_worker("2x2x4", "tpu7x", 2, 2), 4),
@@ -70,7 +67,6 @@ SHAPES: dict[str, tuple[PodBuilder, int]] = {
 
 
 def made(template: PodBuilder, number: int) -> list[Object]:
-    """Return pods as the webhook of Google made them, one after the other."""
     pods: list[Object] = []
     for each in range(number):
         pod = google_webhook.admitted(template.build(), pods)
@@ -116,7 +112,6 @@ def by_status(pod: Object, hosts: int) -> HostIdentity | None:
 
 
 def by_file(pod: Object, hosts: int) -> HostIdentity | None:
-    """Return the identity that a pod has in the files that stand in for a cluster."""
     cluster = a_cluster("c").group("g", hosts=hosts).build()
     state = load_state([manifest(cluster), manifest(pod)])
     return identity_in(state.members, pod["metadata"]["uid"])
@@ -175,15 +170,6 @@ def test_where_only_labels_count_the_google_webhook_gave_no_identity() -> None:
 
 
 @pytest.mark.parametrize(("template", "hosts"), SHAPES.values(), ids=SHAPES)
-def test_the_identity_of_the_google_webhook_is_seen(template: PodBuilder, hosts: int) -> None:
-    pods = made(template, 2 * hosts)
-    given = [(each // hosts, each % hosts) for each in range(2 * hosts)]
-    assert identities(pods, by_watch) == given
-    assert identities(pods, lambda pod: by_status(pod, hosts)) == given
-    assert identities(pods, lambda pod: by_file(pod, hosts)) == given
-
-
-@pytest.mark.parametrize(("template", "hosts"), SHAPES.values(), ids=SHAPES)
 def test_a_pod_of_both_webhooks_has_one_set_of_names(template: PodBuilder, hosts: int) -> None:
     webhook = Webhook(a_cluster("c").group("g", hosts=hosts, replicas=2).build())
     admitted = [webhook.admit(pod) for pod in made(template, 2 * hosts)]
@@ -203,8 +189,12 @@ def test_a_pod_of_both_webhooks_has_one_set_of_names(template: PodBuilder, hosts
 
 
 @pytest.mark.parametrize(("template", "hosts"), SHAPES.values(), ids=SHAPES)
-def test_after_the_switch_hosts_and_replicas_are_added(template: PodBuilder, hosts: int) -> None:
+def test_identities_stay_and_hosts_and_replicas_are_added(template: PodBuilder, hosts: int) -> None:
     pods = made(template, 2 * hosts)
+    given = [(number // hosts, number % hosts) for number in range(2 * hosts)]
+    assert identities(pods, by_watch) == given
+    assert identities(pods, lambda pod: by_status(pod, hosts)) == given
+    assert identities(pods, lambda pod: by_file(pod, hosts)) == given
     gone = pods.pop(1 if hosts > 1 else 0)
     cluster = a_cluster("c").group("g", hosts=hosts, replicas=3)
     webhook = Webhook(cluster.build(), *pods)
@@ -226,7 +216,6 @@ def _named(pods: list[Object]) -> list[Object]:
 
 
 def _process(pod: Object) -> str:
-    """Return the name of the first container with chips."""
     return next(
         str(each["name"])
         for each in pod["spec"]["containers"]
@@ -235,7 +224,6 @@ def _process(pod: Object) -> str:
 
 
 def a_spec(*ids: str | None, v7x: bool = True) -> PodSpec:
-    """Return a pod whose TPU containers have these ids."""
     containers = [
         {
             "name": f"c{number}",

@@ -40,7 +40,6 @@ def following(group: Occupancy, hosts: int = 0) -> HostIdentity:
 
 
 def place(group: Occupancy, hosts: int = 0) -> tuple[int, int]:
-    """Return replica and host that come next."""
     identity = following(group, hosts)
     return identity.replica, identity.host
 

@@ -15,7 +15,6 @@ KEY = ShardKey("team", "search")
 def shard(
     name: str, index: str, *, group: str = "search", namespace: str = "team", uid: str = ""
 ) -> RayClusterConfig:
-    """Return a RayCluster that has an index."""
     return RayClusterConfig(
         namespace, name, uid or f"uid-of-{name}", {}, shard_group=group, shard_index=index
     )
@@ -33,7 +32,6 @@ class Shards:
             self.index.put(cluster)
 
     def given(self, name: str, now: float = 0.0, *, given: int | None = None) -> int:
-        """Return the index that is reserved for a new RayCluster."""
         self.lists.time = 1000.0 + now
         wanted = _request(name, f"request-{next(self._uids)}", given)
         return at_once(self.reservations.reserve(wanted, lambda found, _: found.index))

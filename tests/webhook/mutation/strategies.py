@@ -136,7 +136,6 @@ def _containers(draw: st.DrawFn, kind: str, least: int) -> list[Object]:
 
 @st.composite
 def _waits(draw: st.DrawFn, spec: Object, *, head: bool) -> Object:
-    """Return the fields of a pod with the init container that waits for the head, or none."""
     if head or draw(st.booleans()):
         return {}
     for container in spec["containers"]:

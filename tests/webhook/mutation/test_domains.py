@@ -57,7 +57,6 @@ def a_head() -> PodBuilder:
 
 
 def template_of(decided: Decided) -> str | None:
-    """Return the template of the claim that a pod has of a ComputeDomain."""
     claims = decided.pod["spec"].get("resourceClaims", [])
     templates = {each["name"]: each["resourceClaimTemplateName"] for each in claims}
     return templates.get(names.CLAIM_COMPUTE_DOMAIN)

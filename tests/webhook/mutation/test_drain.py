@@ -27,16 +27,15 @@ def grace(decided: Decided) -> object:
     return decided.pod["spec"].get("terminationGracePeriodSeconds")
 
 
-def hook(decided: Decided, container: int = 0) -> object:
-    """Return the seconds in the `preStop` command of a container, if that is the hook."""
-    lifecycle = decided.pod["spec"]["containers"][container].get("lifecycle") or {}
+def hook(decided: Decided) -> object:
+    """Return the seconds in the `preStop` command of the first container, if that is the hook."""
+    lifecycle = decided.pod["spec"]["containers"][0].get("lifecycle") or {}
     command = lifecycle.get("preStop", {}).get("exec", {}).get("command") or [None]
     assert len(command) == 1 or command[:3] == ["python3", "-c", HOOK]
     return command[-1]
 
 
 def own(value: str) -> list[dict[str, str]]:
-    """Return the variables of a user who has chosen a drain."""
     return [{"name": names.RAY_DRAIN_TIMEOUT, "value": value}]
 
 
@@ -47,7 +46,8 @@ def own(value: str) -> list[dict[str, str]]:
     (a_worker(UNKNOWN), "x", (150, "120")),
     (a_worker(OLD), "2.60.0", (150, "120")),  # the image decides
     (a_worker(NEW), "2.40.0", (150, None)),
-    (a_worker(OLD, lifecycle={}), None, (150, "120")),
+    *((a_worker(OLD, lifecycle=lifecycle), None, (150, "120"))
+      for lifecycle in ({}, {"stopSignal": "SIGUSR1"})),
     (a_worker().spec(terminationGracePeriodSeconds=600), None, (600, None)),
     (a_worker().spec(terminationGracePeriodSeconds=60), None, (150, None)),
     (a_worker().spec(terminationGracePeriodSeconds=None), None, (150, None)),
@@ -79,19 +79,6 @@ def test_a_lifecycle_of_the_user_stays(kind: str) -> None:
     decided = decide(a_worker(OLD, lifecycle=given), draining())
     assert decided.pod["spec"]["containers"][0]["lifecycle"] == given
     assert grace(decided) == 150
-
-
-def test_a_stop_signal_of_the_user_stays_beside_the_hook() -> None:
-    decided = decide(a_worker(OLD, lifecycle={"stopSignal": "SIGUSR1"}), draining())
-    assert decided.pod["spec"]["containers"][0]["lifecycle"]["stopSignal"] == "SIGUSR1"
-    assert hook(decided) == "120"
-
-
-def test_only_the_first_container_drains() -> None:
-    decided = decide(a_worker(OLD).container("sidecar").init("prepare"), draining())
-    for other in ("sidecar", "prepare"):
-        assert names.RAY_DRAIN_TIMEOUT not in env_of(decided.pod, other)
-    assert hook(decided, 1) is None
 
 
 @pytest.mark.parametrize(("setting", "text", "expected"), [

@@ -48,7 +48,6 @@ class Container:
             "RAY_CLOUD_INSTANCE_ID": f"pod-{os.getpid()}-{folder.name}"}  # fmt: skip
 
     def hook(self) -> float:
-        """Run the hook, and return how long it took."""
         begun = time.monotonic()
         command = [sys.executable, "-c", HOOK, str(SECONDS)]
         subprocess.run(command, env=self.environment, check=True, timeout=2 * SECONDS)

@@ -20,7 +20,6 @@ from webhook.manifest.views import as_cluster
 from webhook.validation.ruleset import check
 
 GROUP = [f"metadata.labels[{names.LABEL_GROUP}]"]
-CONTAINERS = ["spec.containers"]
 TOPOLOGY = [f"spec.nodeSelector[{names.NODE_TPU_TOPOLOGY}]"]
 
 
@@ -48,16 +47,15 @@ def test_single_hosts_of_a_multi_slice_job_do_have_host_names(group: str) -> Non
     assert decide(pod, a_cluster("c").group(group)).fields == GROUP
 
 
-def test_a_carried_replica_name_leaves_more_room_for_the_group_name() -> None:
-    group = "g" * 58
-    pod = a_pod().worker(group).of("c").identity(0, 0, "short")
-    assert decide(pod, a_cluster("c").group(group, hosts=2)).answer.allowed
-
-
-def test_a_replica_index_that_makes_the_host_name_too_long_is_refused_at_host_0() -> None:
-    group = "g" * 57
-    pod = a_pod().worker(group).of("c").identity(100, 0, "g-xh3hf")
-    assert decide(pod, a_cluster("c").group(group, hosts=100)).fields == GROUP
+@pytest.mark.parametrize(("group", "hosts", "replica", "name", "fields"), [
+    ("g" * 58, 2, 0, "short", []),  # a carried replica name leaves more room
+    ("g" * 57, 100, 100, "g-xh3hf", GROUP),  # host 0 is refused for the host names of others
+])  # fmt: skip
+def test_a_carried_identity_decides_whether_a_name_fits(
+    group: str, hosts: int, replica: int, name: str, fields: list[str]
+) -> None:
+    pod = a_pod().worker(group).of("c").identity(replica, 0, name)
+    assert decide(pod, a_cluster("c").group(group, hosts=hosts)).fields == fields
 
 
 @pytest.mark.parametrize("cluster", ["c" * 55, "a.b"])
@@ -95,29 +93,28 @@ def addressed(containers: int) -> PodBuilder:
     return pod.selecting(names.NODE_TPU_TOPOLOGY, "")
 
 
-def test_a_pod_to_which_too_much_would_be_added_is_refused_with_the_size() -> None:
-    decided = decide(addressed(60), a_cluster("c").group("g", hosts=4096))
-    assert decided.fields == CONTAINERS
-    assert "for 12288 addresses in 60 containers" in decided.answer.causes[0].message
-
-
-def test_a_host_with_more_chips_than_can_be_listed_is_refused_before_they_are() -> None:
-    pod = a_pod().worker("g").of("c").tpu(9_000_000).topology("3000x3000")
-    cluster = a_cluster("c").group("g").opting(profiles="torch-tpu")
-    decided = decide(pod, cluster)
-    assert decided.fields == CONTAINERS
-    assert "for 9000000 addresses in 1 containers" in decided.answer.causes[0].message
-
-
-@pytest.mark.parametrize("head", [True, False])
-def test_more_containers_than_can_be_given_variables_are_refused(head: bool) -> None:
-    pod = (a_pod().head() if head else a_pod().worker("g").gpu(8)).of("c")
+def crowded(pod: PodBuilder) -> PodBuilder:
     for number in range(3000):
         pod.container(f"c{number}")
-    cluster = a_cluster("c").group("g", hosts=2).opting(shard_group="search")
+    return pod
+
+
+SHARD = a_cluster("c").group("g", hosts=2).opting(shard_group="search")
+
+
+@pytest.mark.parametrize(("pod", "cluster", "text"), [
+    (addressed(60), a_cluster("c").group("g", hosts=4096), "12288 addresses in 60 containers"),
+    (a_pod().worker("g").of("c").tpu(9_000_000).topology("3000x3000"),
+     a_cluster("c").group("g").opting(profiles="torch-tpu"), "9000000 addresses in 1 containers"),
+    *((crowded(pod), SHARD, "3001 containers add 6002000 bytes")
+      for pod in (a_pod().of("c").head(), a_pod().of("c").worker("g").gpu(8))),
+], ids=["addresses", "chips", "containers of a head", "containers"])  # fmt: skip
+def test_a_pod_to_which_too_much_would_be_added_is_refused_with_the_size(
+    pod: PodBuilder, cluster: ClusterBuilder, text: str
+) -> None:
     decided = decide(pod, cluster)
-    assert decided.fields == CONTAINERS
-    assert "variables for 3001 containers add 6002000 bytes" in (decided.answer.causes[0].message)
+    assert decided.fields == ["spec.containers"]
+    assert f"variables for {text}" in decided.answer.causes[0].message
 
 
 def added(pod: PodBuilder, cluster: ClusterBuilder) -> int:

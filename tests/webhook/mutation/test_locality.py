@@ -39,11 +39,9 @@ def override(pod: Object) -> dict[str, str]:
 
 @pytest.mark.parametrize("head", [True, False])
 def test_the_first_container_of_heads_and_workers_knows_zone_and_region(head: bool) -> None:
-    pod = a_worker().container("sidecar")
-    decided = decide(pod.head() if head else pod, a_cluster("c").group("g"), ZONES)
-    assert env_of(decided.pod)[names.RAY_NODE_ZONE] == ZONE
-    assert env_of(decided.pod)[names.RAY_NODE_REGION] == REGION
-    assert names.RAY_NODE_ZONE not in env_of(decided.pod, "sidecar")
+    pod = a_worker().head() if head else a_worker()
+    env = env_of(decide(pod, a_cluster("c").group("g"), ZONES).pod)
+    assert (env[names.RAY_NODE_ZONE], env[names.RAY_NODE_REGION]) == (ZONE, REGION)
 
 
 def test_without_the_policy_no_pod_gets_it() -> None:

@@ -16,7 +16,6 @@ def a_slice(number: str | None = "2") -> PodBuilder:
 
 
 def a_host(replica: int) -> PodBuilder:
-    """Return a pod of a slice whose Ray container takes part in a job over two slices."""
     return a_slice().topology("4x4", "tpu-v6e-slice").identity(replica, 1, "g-xh3hf")
 
 

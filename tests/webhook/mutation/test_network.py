@@ -10,12 +10,10 @@ SLICES = a_cluster("c").group("single", replicas=2)
 
 
 def a_host(**spec: object) -> PodBuilder:
-    """Return a pod of the two-host group, with fields of `spec`."""
     return a_pod().worker("g").of("c").spec(**spec)
 
 
 def a_single() -> PodBuilder:
-    """Return a pod of a job over several slices of one host."""
     return a_pod().worker("single").of("c").tpu(4).env(names.MEGASCALE_NUM_SLICES, "2")
 
 

@@ -38,7 +38,6 @@ class Ask(NamedTuple):
     policy: Policy = Policy()
 
     def cached(self, cache: PatchCache) -> Answer | str:
-        """Return the answer of a cache, or why there is none."""
         try:
             return cache.answer(
                 self.pod, self.identity, self.cluster, self.cluster.groups[self.group], self.policy,
@@ -47,7 +46,6 @@ class Ask(NamedTuple):
             return str(denied)
 
     def uncached(self) -> Answer | str:
-        """Return the answer that is worked out, or why there is none."""
         group = self.cluster.groups[self.group]
         try:
             replica = read_replica(
@@ -237,7 +235,6 @@ def test_new_facts_of_the_raycluster_and_a_new_policy_count_at_once() -> None:
 
 
 def many_groups(namespace: str, number: int) -> RayClusterConfig:
-    """Return the configuration of a RayCluster of as many groups."""
     cluster = a_cluster("c")
     for index in range(number):
         cluster.group(f"g{index}", hosts=64)

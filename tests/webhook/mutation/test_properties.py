@@ -56,16 +56,9 @@ REFERRING = (
 GRACE = "terminationGracePeriodSeconds"
 """A field of `spec` that only grows."""
 
+_TWICE = a_pod().of("c").worker("g").topology("2x2x1").tpu(4).env(names.TPU_WORKER_ID, "0")
 VALUE_OF_AN_EARLIER_ENTRY = Case(
-    a_pod()
-    .of("c")
-    .worker("g")
-    .topology("2x2x1")
-    .tpu(4)
-    .env(names.TPU_WORKER_ID, "0")
-    .env(names.TPU_WORKER_ID, None)
-    .build(),
-    a_cluster("c").group("g", hosts=1).build(),
+    _TWICE.env(names.TPU_WORKER_ID, None).build(), a_cluster("c").group("g").build()
 )
 """The last entry of a name counts; here it is empty, and receives the value of the one before."""
 
@@ -85,7 +78,6 @@ class Seen:
 
 
 def edits_of(case: Case) -> list[Edit]:
-    """Return the edits of a pod; none for one that is refused."""
     known = load_state([manifest(case.cluster)])
     handler = PodHandler(known.clusters, known.identities)
     try:
@@ -116,7 +108,6 @@ def interpret(pod: Object, edits: list[Edit]) -> Object:
 
 
 def _claim(pod: Object, edit: Edit) -> None:
-    """Make one edit of anything but variables."""
     match edit:
         case SetLabel(key, value):
             assert key in LABELS - pod["metadata"]["labels"].keys()
@@ -180,7 +171,6 @@ def at(pod: Object, path: str) -> Object:
 
 
 def ray_of(pod: Object) -> Object:
-    """Return the container that KubeRay starts Ray in, or the first."""
     main: list[Object] = pod["spec"]["containers"]
     return next(
         (

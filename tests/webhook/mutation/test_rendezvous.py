@@ -16,7 +16,6 @@ TORCHRUN = a_cluster("c").group("g", hosts=2).opting(profiles="torchrun")
 
 
 def a_host(*identity: int) -> PodBuilder:
-    """Return a pod of eight GPUs of the two-host group, in a replica and host if given."""
     pod = a_pod().worker("g").of("c").gpu(8)
     return pod.identity(identity[0], identity[1], "g-xh3hf") if identity else pod
 
@@ -30,7 +29,6 @@ def given(pod: PodBuilder) -> dict[str, str]:
 
 
 def profiled(profiles: str, pod: PodBuilder | None = None) -> dict[str, str]:
-    """Return the variables of a pod under these profiles: host 1 of replica 0, or another."""
     cluster = a_cluster("c").group("g", hosts=2).opting(profiles=profiles)
     return env_of(decide(pod or a_host(0, 1), cluster).pod)
 
@@ -40,16 +38,9 @@ def test_a_host_knows_its_rank_and_its_master() -> None:
 
 
 @pytest.mark.parametrize(("pod", "meets"), [
-    (a_worker().gpu(1, "nvidia.com/gpu"), True),
-    (a_worker().gpu(1, "nvidia.com/mig-1g.5gb"), True),
-    (a_worker().gpu(1, "amd.com/gpu"), True), (a_worker().gpu(1, "example.com/gpu"), True),
+    (a_worker().gpu(1, "amd.com/gpu"), True), (a_worker().gpu(0), False),
     (a_worker().resource("nvidia.com/gpu", "1", "requests"), True),
-    (a_worker().gpu(0), False),
-    (a_worker().resource("cpu", "1").resource("memory", "1"), False),
-    (a_worker().resource("nvidia.com/gpu.count", "1"), False),
-    (a_worker().resource("vpc.amazonaws.com/efa", "1"), False),
-    (a_worker().resource("nvidia.com/gpumem", "1"), False),
-    (a_worker("single").gpu(8), False),
+    (a_worker().resource("vpc.amazonaws.com/efa", "1"), False), (a_worker("single").gpu(8), False),
 ])  # fmt: skip
 def test_any_gpu_of_several_hosts_counts_and_nothing_else(pod: PodBuilder, meets: bool) -> None:
     assert given(pod).keys() & RENDEZVOUS.keys() == (RENDEZVOUS.keys() if meets else set())

@@ -27,23 +27,19 @@ def a_worker(group: str = "g") -> PodBuilder:
     return a_pod().of("c").worker(group)
 
 
-def rules_of(decided: Decided, container: int = 0) -> list[Object] | None:
-    found: list[Object] | None = decided.pod["spec"]["containers"][container].get("resizePolicy")
+def rules_of(decided: Decided) -> list[Object] | None:
+    found: list[Object] | None = decided.pod["spec"]["containers"][0].get("resizePolicy")
     return found
 
 
 def with_rules(*rules: Object, **spec: object) -> PodBuilder:
-    """Return a worker whose Ray container has a resize policy."""
     return a_worker().spec(
         containers=[{"name": "ray-worker", "image": "ray", "resizePolicy": list(rules)}], **spec
     )
 
 
-def test_only_the_ray_container_of_a_listed_group_gets_both_entries() -> None:
-    decided = decide(a_worker().container("sidecar").init("prepare"), listing("g"))
-    assert rules_of(decided) == BOTH
-    assert rules_of(decided, 1) is None
-    assert "resizePolicy" not in decided.pod["spec"]["initContainers"][0]
+def test_only_a_listed_group_gets_both_entries() -> None:
+    assert rules_of(decide(a_worker(), listing("g"))) == BOTH
     assert rules_of(decide(a_worker("other"), listing("g"))) is None
 
 

@@ -28,7 +28,6 @@ def asking(granularity: str) -> ClusterBuilder:
 
 
 def a_host() -> PodBuilder:
-    """Return host 0 of replica g-xh3hf."""
     return a_pod().of("c").worker("g").identity(0, 0, "g-xh3hf")
 
 

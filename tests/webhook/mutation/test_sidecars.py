@@ -2,7 +2,16 @@
 
 import pytest
 
-from tests.builders import ClusterBuilder, Object, PodBuilder, a_cluster, a_pod, decide, env_names
+from tests.builders import (
+    ClusterBuilder,
+    Object,
+    PodBuilder,
+    a_cluster,
+    a_pod,
+    container_of,
+    decide,
+    env_names,
+)
 from webhook.api import names
 from webhook.mutation.ray_pod import Policy
 
@@ -12,7 +21,6 @@ OF_RAY = {names.RAY_DRAIN_TIMEOUT, names.RAY_NODE_ZONE, names.RAY_OVERRIDE_LABEL
 
 
 def asking() -> ClusterBuilder:
-    """Return a RayCluster that asks for all that only Ray's container receives."""
     cluster = a_cluster("c").group("g", hosts=2).annotated(names.ANNOTATION_IPPR, IPPR)
     cluster.opting(replica_label="true")
     return cluster.opting(drain_seconds="120")
@@ -44,9 +52,13 @@ def test_a_sidecar_in_front_receives_nothing_of_ray(pod: PodBuilder) -> None:
 
 
 def test_without_a_sign_the_first_container_is_that_of_ray() -> None:
-    pod = a_pod().of("c").worker("g").spec(containers=[{"name": "a"}, {"name": "b"}])
-    first, second = decide(pod, asking(), ZONES).pod["spec"]["containers"]
-    assert (resources(first), resources(second)) == (["cpu", "memory"], [])
+    pod = a_pod().of("c").worker("g").spec(containers=[{"name": "a"}, {"name": "b"}]).init("setup")
+    after = decide(pod, asking(), ZONES).pod
+    for name in ("a", "b", "setup"):
+        container, is_ray = container_of(after, name), name == "a"
+        assert OF_RAY & set(env_names(after, name)) == (OF_RAY if is_ray else set())
+        assert ("lifecycle" in container) is is_ray
+        assert resources(container) == (["cpu", "memory"] if is_ray else [])
 
 
 def resources(container: Object) -> list[str]:

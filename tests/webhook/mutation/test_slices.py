@@ -11,18 +11,15 @@ PARTITION = "cloud.google.com/gke-tpu-partition-{}-id"
 
 
 def a_part(part: str = "2x4", whole: str = "4x4", group: str = "g") -> PodBuilder:
-    """Return a pod of a sub-slice of v6e."""
     pod = a_pod().worker(group).of("c").tpu(4).topology(whole, "tpu-v6e-slice")
     return pod.annotated(names.ANNOTATION_SLICE_TOPOLOGY, part)
 
 
 def a_whole() -> PodBuilder:
-    """Return a pod of a slice of v6e with two hosts."""
     return a_pod().worker("g").of("c").tpu(4).topology("2x4", "tpu-v6e-slice")
 
 
 def a_formed(group: str = "four") -> PodBuilder:
-    """Return a pod of a v7x slice that Kueue forms."""
     pod = a_pod().worker(group).of("c").tpu(4).selecting(names.NODE_TPU_ACCELERATOR, "tpu7x")
     return pod.annotated(names.KUEUE_SLICE_REQUIRED_TOPOLOGY, PARTITION.format("4x4x4")).gated(
         names.KUEUE_GATE_TOPOLOGY

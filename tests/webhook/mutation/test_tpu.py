@@ -13,12 +13,10 @@ def a_tpu(group: str = "g", chips: str | int = 4) -> PodBuilder:
 
 
 def a_host(replica: int = 0, host: int = 0) -> PodBuilder:
-    """Return a pod of the two-host group, on TPU v4."""
     return a_tpu().topology("2x2x2").identity(replica, host, "g-xh3hf")
 
 
 def given(pod: PodBuilder, container: str = "ray-worker") -> dict[str, str]:
-    """Return the variables that a container has after the review."""
     return env_of(decide(pod, CLUSTER).pod, container)
 
 

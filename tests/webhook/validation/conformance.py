@@ -37,7 +37,6 @@ def findings(found: list[Finding]) -> list[Json]:
 
 
 def _given(sample: Sample) -> Json:
-    """Return what a case has beside its object and its findings."""
     given = {
         "kuberay": sample.kuberay and _release(sample.kuberay),
         "featureGates": sample.gates or None,

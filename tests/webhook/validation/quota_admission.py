@@ -39,7 +39,6 @@ class Admission:
         }
 
     def create(self, pod: Json) -> Refusal | None:
-        """Create a pod, or return what refuses it."""
         containers = [*_containers(pod["spec"])]
         for item in self._items("Container"):
             default = _amounts(item.get("max")) | _amounts(item.get("default"))

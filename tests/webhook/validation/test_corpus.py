@@ -30,7 +30,6 @@ def merge(value: Any, other: Any) -> Any:  # noqa: ANN401 - JSON
 
 
 def cluster_of(device: Json, platform: Json, habit: Json) -> Json:
-    """Return the spec of a RayCluster with one worker group."""
     container: Json = {"name": "ray-worker", "image": IMAGE}
     pod: Json = {}
     for part in (device, platform, habit):

@@ -19,7 +19,6 @@ RULE = "value-not-decodable"
 
 
 def with_port(port: object) -> Json:
-    """Return a RayCluster whose worker has a probe of this port."""
     probe = {"httpGet": {"path": "/", "port": port}}
     return a_cluster().group().container(readinessProbe=probe).build()
 

@@ -51,14 +51,12 @@ def _objects() -> list[Json]:
 
 
 def respond(new: Json, old: Json) -> Json:
-    """Return the response to an update, from bytes to bytes."""
     body = json.dumps(object_review(new, old=old)).encode()
     response: Json = json.loads(asyncio.run(ObjectReviewer(RayHandler()).review(body)).body)
     return dict(response["response"])
 
 
 def cluster_of(value: Json) -> Json | None:
-    """Return the spec of the RayCluster of an object, if it has one."""
     held = value.get("spec")
     for name in CLUSTER_AT[value["kind"]]:
         held = held.get(name) if isinstance(held, dict) else None
@@ -120,7 +118,6 @@ def _raise(value: Json) -> None:
 
 
 def _add(value: Json, **fields: object) -> bool:
-    """Add a worker group, with fields of its own."""
     spec = cluster_of(value)
     if spec is None or not isinstance(spec.get("workerGroupSpecs"), list):
         return False

@@ -15,7 +15,6 @@ CONTAINER = "spec.workerGroupSpecs[0].template.spec.containers[0]"
 
 
 def denied(value: Json) -> set[str]:
-    """Return the paths that the CRD refuses."""
     found = check_file(value["kind"], value)
     return {each.path for each in found if each.rule == "schema-violated" and each.level == DENY}
 

@@ -17,7 +17,6 @@ def of(text: str) -> str:
 
 
 def with_deployment(text: str) -> str:
-    """Return an application with a deployment that has more lines."""
     lines = "".join(f"    {line}\n" for line in dedent(text).strip().splitlines())
     return of(f"  deployments:\n  - name: Mango\n{lines}")
 
