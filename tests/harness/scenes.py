@@ -58,6 +58,11 @@ def llama(replicas: int = 2, **spec: object) -> ClusterBuilder:
     return group.spec(**spec)
 
 
+def hosts_of(replica: int) -> list[str]:
+    """Return the names of the pods of a replica of the RayCluster `llama`."""
+    return [f"llama-tpu-worker-{replica}-{host}" for host in range(4)]
+
+
 class Observed(Struct, frozen=True):
     """The objects that a reader of the API server sees; None for kinds it may not read."""
 
@@ -117,9 +122,14 @@ class Scene:
             del self.pods[pod]
         return self
 
-    def changed(self, pod: str, **overlay: object) -> Self:
-        """Change a pod. Maps are merged; `null` removes a field."""
-        self.pods[pod] = merged(self.pods[pod], overlay)
+    @property
+    def workers(self) -> list[str]:
+        return [name for name in self.pods if name != "llama-head"]
+
+    def changed(self, *pods: str, **overlay: object) -> Self:
+        """Change pods. Maps are merged; `null` removes a field."""
+        for pod in pods:
+            self.pods[pod] = merged(self.pods[pod], overlay)
         return self
 
     def copied(self, pod: str, name: str) -> Self:

@@ -72,8 +72,7 @@ def test_a_pod_that_only_has_a_new_version_is_no_change() -> None:
 def test_what_pods_use_makes_a_raycluster_due(kind: str, uid: str, subdomain: str | None) -> None:
     scene = samples()["podgroup-not-scheduled"].scene()
     scene.changed("llama-tpu-worker-0-2", spec={"nodeName": "node-0-3"})
-    for name in scene.pods:
-        scene.changed(name, spec={"subdomain": subdomain})
+    scene.changed(*scene.pods, spec={"subdomain": subdomain})
     setup = Setup(scene.observed(), renamed(Scene(), "other", "qwen"))
     getattr(setup.object_cache, kind).remove(uid)
     assert setup.live.examiner.due(NOW) == ["uid-of-llama"]
@@ -107,7 +106,7 @@ def test_a_refusal_that_grows_old_is_noticed_at_once() -> None:
 def test_an_edit_that_only_changes_the_template_changes_the_remedy() -> None:
     scene = Scene(llama(replicas=1))
     names = ",".join(f"tpu-0-{host}.llama-headless" for host in range(8))
-    for name in scene.pods.keys() - {"llama-head"}:
+    for name in scene.workers:
         scene.with_env(name, TPU_WORKER_HOSTNAMES=names)
     setup = Setup(scene.observed())
     for ago, remedy in ((3900, "remove TPU_WORKER_HOSTNAMES"), (60, "delete it")):

@@ -6,15 +6,14 @@ import msgspec
 import pytest
 
 from tests.builders import a_cluster
-from tests.harness.scenes import NOW, Scene, instant, llama
+from tests.harness.scenes import NOW, Scene, hosts_of, instant, llama
 from webhook.api.names import LABEL_HOST_INDEX
 from webhook.objects.live_objects import LiveEvent
 from webhook.objects.object_cache import LiveObject, ObjectCache, Table
 
 HEAD = "llama-head"
 HOST = "llama-tpu-worker-0-3"
-FIRST = tuple(f"llama-tpu-worker-0-{host}" for host in range(4))
-SECOND = tuple(f"llama-tpu-worker-1-{host}" for host in range(4))
+FIRST, SECOND = hosts_of(0), hosts_of(1)
 
 
 def ended(scene: Scene, pod: str, seconds: float) -> Scene:
@@ -25,9 +24,7 @@ def ended(scene: Scene, pod: str, seconds: float) -> Scene:
 def leave(scene: Scene, seconds: float, *pods: str) -> Scene:
     """Let pods be deleted some seconds ago, with 600 s to end."""
     deletion = {"deletionTimestamp": instant(seconds - 600), "deletionGracePeriodSeconds": 600}
-    for pod in pods:
-        scene.changed(pod, metadata=deletion)
-    return scene
+    return scene.changed(*pods, metadata=deletion)
 
 
 def edited(scene: Scene, seconds: float, **group: Any) -> Scene:  # noqa: ANN401 - JSON
@@ -54,9 +51,7 @@ def many(scene: Scene, number: int, first: float, apart: float) -> Scene:
 
 
 def created(scene: Scene, seconds: float, *pods: str) -> Scene:
-    for pod in pods:
-        scene.changed(pod, metadata={"creationTimestamp": instant(seconds)})
-    return scene
+    return scene.changed(*pods, metadata={"creationTimestamp": instant(seconds)})
 
 
 def without_the_last_of_a_long_name() -> Scene:
@@ -88,7 +83,7 @@ def one_too_many() -> Scene:
     """Return a group whose newest replica is not desired any more."""
     scene = Scene(llama(replicas=3))
     scene.cluster["spec"]["workerGroupSpecs"][0]["replicas"] = 2
-    return created(scene, 100, *(f"llama-tpu-worker-2-{host}" for host in range(4)))
+    return created(scene, 100, *hosts_of(2))
 
 
 GONE = "llama-tpu-worker-x7k2p"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.harness.scenes import NOW, Object, Scene, instant, llama
+from tests.harness.scenes import NOW, Object, Scene, hosts_of, instant, llama
 from tests.webhook.diagnostics.samples import samples
 from webhook.diagnostics.examination import DIAGNOSES, EXPLAINS
 
@@ -71,9 +71,7 @@ def test_a_cause_hides_its_consequences_and_nothing_else(scene: Scene, shown: se
 
 
 def test_hosts_that_differ_alike_are_counted_beside_the_first() -> None:
-    scene = Scene()
-    for host in (1, 2, 3):
-        scene.changed(HOST.format(host), **UNNAMED)
+    scene = Scene().changed(*hosts_of(0)[1:], **UNNAMED)
     (found,) = scene.examined().every_problem
     assert found.id == "hostname-differs"
     assert ", and 2 more like it: " in found.message
@@ -105,10 +103,9 @@ def test_of_one_cluster_the_problem_that_began_first_is_first() -> None:
 def test_a_deletion_is_not_advised_against_a_template(created: str, deletes: bool) -> None:
     scene = Scene(llama(replicas=1))
     hosts = ",".join(f"tpu-0-{host}.llama-headless" for host in range(8))
-    for name in scene.pods:
-        scene.changed(name, metadata={"creationTimestamp": created})
-        if name != "llama-head":
-            scene.with_env(name, TPU_WORKER_HOSTNAMES=hosts)
+    scene.changed(*scene.pods, metadata={"creationTimestamp": created})
+    for name in scene.workers:
+        scene.with_env(name, TPU_WORKER_HOSTNAMES=hosts)
     scene.cluster["metadata"]["managedFields"] = [
         {"manager": "kubectl", "operation": "Update", "time": EDITED, "fieldsV1": {"f:spec": {}}}
     ]
@@ -127,11 +124,9 @@ def flapping(seconds: float, hosts: int) -> Scene:
     """Return a scene in which a quota is full in the second half of replica 1, whose first hosts
     were created a second ago, and the last rejection was some seconds ago.
     """
-    scene = Scene()
-    for host in range(4):
-        name = f"llama-tpu-worker-1-{host}"
-        scene.changed(name, metadata={"creationTimestamp": instant(1)}, status={"conditions": []})
-    scene.without(*(f"llama-tpu-worker-1-{host}" for host in range(hosts, 4)))
+    status: Object = {"conditions": []}
+    scene = Scene().changed(*hosts_of(1), metadata={"creationTimestamp": instant(1)}, status=status)
+    scene.without(*hosts_of(1)[hosts:])
     for age in (900, seconds):
         scene.event("FailedToCreateWorkerPod", "llama", age, message=QUOTA)
     created = "Created worker Pod team/llama-tpu-worker-1-0"
@@ -161,7 +156,6 @@ def test_a_rejection_ends_with_pods_that_have_existed_for_two_minutes() -> None:
 def test_a_rejection_ends_with_a_complete_replica() -> None:
     scene = flapping(30, 4).without("llama-tpu-worker-0-0")
     assert "pod-refused" in scene.ids()
-    for host in range(4):
-        ready = [{"type": "Ready", "status": "True"}]
-        scene.changed(f"llama-tpu-worker-1-{host}", status={"conditions": ready})
+    ready = [{"type": "Ready", "status": "True"}]
+    scene.changed(*hosts_of(1), status={"conditions": ready})
     assert "pod-refused" not in scene.ids()

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.harness.scenes import NOW, Object, Scene, instant
+from tests.harness.scenes import NOW, Object, Scene, hosts_of, instant
 
 HOST = "llama-tpu-worker-0-3"
 UNREADY = {"type": "Ready", "status": "False", "lastTransitionTime": instant(1200)}
@@ -118,9 +118,6 @@ def test_a_container_that_ends_again_and_again_is_the_answer_at_every_moment(sec
 
 
 def test_a_container_that_has_run_for_longer_than_the_last_time_no_longer_ends_repeatedly() -> None:
-    scene = Scene()
-    for host in range(4):
-        status = {"containerStatuses": [moment(0)]}
-        scene.changed(f"llama-tpu-worker-0-{host}", status=status)
+    scene = Scene().changed(*hosts_of(0), status={"containerStatuses": [moment(0)]})
     assert scene.ids(NOW + 59) == ["container-not-running"]
     assert scene.ids(NOW + 60) == []

@@ -6,7 +6,7 @@ import pytest
 from msgspec import structs
 
 from tests.builders import a_cluster
-from tests.harness.scenes import NOW, Scene, instant, llama, merged
+from tests.harness.scenes import NOW, Scene, hosts_of, instant, llama, merged
 from webhook.api import names
 
 HEAD = "llama-head"
@@ -157,19 +157,15 @@ def test_a_ray_behind_a_proxy_that_has_ended_without_an_error_does_not_run() -> 
 def test_workers_that_wait_for_a_head_that_is_not_ready_are_its_problem_only() -> None:
     waits = unready(AN_HOUR, phase="Pending", initContainerStatuses=[running("wait-gcs-ready")])
     scene = Scene().changed(HEAD, status=unready(AN_HOUR))
-    for pod in scene.pods:
-        if pod != HEAD:
-            scene.changed(pod, status=waits)
+    scene.changed(*scene.workers, status=waits)
     assert messages(scene) == ["llama-head (the head) is not ready: kubelet gives no reason"]
 
 
 def test_workers_that_waited_for_a_slow_head_have_their_time_from_its_readiness_on() -> None:
     ready = {"type": "Ready", "status": "True", "lastTransitionTime": instant(2)}
     scene = Scene().changed(HEAD, status={"conditions": [ready]})
-    for pod in scene.pods:
-        if pod != HEAD:
-            waits = [running("wait-gcs-ready")]
-            scene.changed(pod, status=unready(AN_HOUR, initContainerStatuses=waits))
+    waits = unready(AN_HOUR, initContainerStatuses=[running("wait-gcs-ready")])
+    scene.changed(*scene.workers, status=waits)
     assert scene.ids() == []
     assert scene.ids(NOW + 897) == []
     problems = scene.examined(NOW + 898).every_problem
@@ -179,24 +175,19 @@ def test_workers_that_waited_for_a_slow_head_have_their_time_from_its_readiness_
 def test_pods_behind_scheduling_gates_are_no_matter_of_nodes() -> None:
     gated = {"type": "PodScheduled", "status": "False", "reason": "SchedulingGated"}
     gates = [{"name": "kueue.x-k8s.io/admission"}]
-    scene = Scene()
-    for host in range(4):
-        scene.changed(
-            f"llama-tpu-worker-1-{host}",
-            spec={"nodeName": None, "schedulingGates": gates},
-            status={"phase": "Pending", "conditions": [gated]},
-        )
+    scene = Scene().changed(
+        *hosts_of(1),
+        spec={"nodeName": None, "schedulingGates": gates},
+        status={"phase": "Pending", "conditions": [gated]},
+    )
     (problem,) = scene.examined().every_problem
     assert (problem.id, problem.level) == ("pod-gated", "warning")
     assert problem.message == (
         "hosts 0-3 of replica 1 are held back by scheduling gate kueue.x-k8s.io/admission"
     )
     assert problem.command == "kubectl describe workloads.kueue.x-k8s.io -n team"
-    for host in range(4):
-        scene.changed(
-            f"llama-tpu-worker-1-{host}",
-            spec={"schedulingGates": [*gates, {"name": "example.com/quota"}]},
-        )
+    gates.append({"name": "example.com/quota"})
+    scene.changed(*hosts_of(1), spec={"schedulingGates": gates})
     (problem,) = scene.examined().every_problem
     assert "gates kueue.x-k8s.io/admission, example.com/quota" in problem.message
     assert problem.command == "kubectl describe pod -n team llama-tpu-worker-1-0"
@@ -240,9 +231,7 @@ def test_a_host_that_restarted_alone_is_named_with_its_last_end_and_since_when()
 
 
 def test_hosts_that_restarted_equally_often_started_together() -> None:
-    scene = Scene()
-    for host in range(4):
-        scene.changed(f"llama-tpu-worker-0-{host}", status=restarted(1))
+    scene = Scene().changed(*hosts_of(0), status=restarted(1))
     assert scene.ids() == []
     scene.changed(HOST, status=restarted(2))
     assert scene.ids() == ["host-restarted"]
@@ -344,9 +333,7 @@ def test_the_log_of_a_run_before_a_restart_is_the_previous_one() -> None:
 
 def test_workers_that_started_after_the_restart_of_the_head_belong_to_it() -> None:
     scene = Scene().changed(HEAD, status=OUTLIVED)
-    for pod in scene.pods:
-        if pod != HEAD:
-            scene.changed(pod, status=restarted(1, 540))
+    scene.changed(*scene.workers, status=restarted(1, 540))
     assert scene.ids() == []
 
 

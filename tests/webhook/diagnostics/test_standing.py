@@ -9,7 +9,7 @@ import pytest
 from msgspec import structs
 
 from tests.builders import a_cluster
-from tests.harness.scenes import NOW, Object, Observed, Scene, instant, llama
+from tests.harness.scenes import NOW, Object, Observed, Scene, hosts_of, instant, llama
 from tests.webhook.diagnostics.samples import samples
 from webhook.api import names
 from webhook.diagnostics.examiner import examine
@@ -60,15 +60,14 @@ def test_a_host_with_two_pods_is_shown_with_the_node_of_the_first() -> None:
 
 def test_a_replica_that_comes_up_is_not_called_waiting() -> None:
     scene = Scene().without(HOST)
-    for name in scene.pods:
-        scene.changed(name, metadata={"creationTimestamp": instant(5)})
+    scene.changed(*scene.pods, metadata={"creationTimestamp": instant(5)})
     assert replica(scene).state == "creating"
     assert not scene.examined().is_degraded
     assert scene.examined(NOW + 60).is_degraded
 
 
 def test_a_replica_that_is_missing_is_shown_without_an_index() -> None:
-    scene = Scene().without(*(f"llama-tpu-worker-1-{each}" for each in range(4)))
+    scene = Scene().without(*hosts_of(1))
     found = replica(scene, 1)
     assert (found.index, found.state, found.ready, len(found.hosts)) == (None, "missing", 0, 4)
 
@@ -91,8 +90,7 @@ def test_what_could_not_be_read_is_not_missed() -> None:
 
 def test_a_single_host_without_a_tpu_needs_no_identity() -> None:
     scene = Scene(a_cluster("llama").group("cpu", replicas=2))
-    for name in [name for name in scene.pods if name != "llama-head"]:
-        scene.changed(name, metadata={"labels": {names.LABEL_REPLICA_INDEX: None}})
+    scene.changed(*scene.workers, metadata={"labels": {names.LABEL_REPLICA_INDEX: None}})
     assert scene.ids() == []
     assert len(scene.examined().clusters[0].groups[0].without_identity) == 2
 
@@ -103,9 +101,7 @@ def a_host_without_identity(amount: str, **spec: object) -> Scene:
     container = {"name": "ray-worker", "resources": {"limits": limits}}
     template = {"spec": {"containers": [container], **spec}}
     scene = Scene(a_cluster("llama").group("one", replicas=1, template=template))
-    (name,) = [name for name in scene.pods if name != "llama-head"]
-    labels = {**IDENTITY, names.LABEL_LEGACY_REPLICA_INDEX: None}
-    return scene.changed(name, metadata={"labels": labels})
+    return scene.changed(*scene.workers, metadata={"labels": IDENTITY | LEGACY})
 
 
 SIDECAR = {
@@ -126,8 +122,8 @@ def test_a_single_host_with_tpus_needs_an_identity(scene: Scene, expected: list[
 
 def test_a_pod_whose_identity_labels_were_removed_is_said_to_have_had_them() -> None:
     scene = a_host_without_identity("4")
-    (name,) = [name for name in scene.pods if name != "llama-head"]
-    scene.changed(name, metadata={"annotations": {names.ANNOTATION_HOLDER: "0123456789ab"}})
+    annotations = {names.ANNOTATION_HOLDER: "0123456789ab"}
+    scene.changed(*scene.workers, metadata={"annotations": annotations})
     (problem,) = scene.examined().every_problem
     assert "labels were removed" in problem.message
 
@@ -271,15 +267,15 @@ def test_a_pod_on_a_lost_node_holds_up_the_deletion_of_its_raycluster() -> None:
 
 def test_pods_that_have_lost_the_label_of_their_group_are_distinguished() -> None:
     scene = Scene(llama(replicas=3))
-    for host in range(4):
-        labels = {names.LABEL_GROUP: None if host < 3 else "former"}
-        scene.changed(f"llama-tpu-worker-2-{host}", metadata={"labels": labels})
+    pods = hosts_of(2)
+    scene.changed(*pods, metadata={"labels": {names.LABEL_GROUP: None}})
+    scene.changed(pods[3], metadata={"labels": {names.LABEL_GROUP: "former"}})
     scene.cluster["spec"]["workerGroupSpecs"][0]["replicas"] = 2
     removed, none = scene.examined().every_problem
     assert removed.message.startswith("1 pod of former, which is no worker group of the RayCluster")
     assert none.message.startswith("3 pods without the label ray.io/group: KubeRay does not manage")
     assert none.remedy == "delete them"
-    assert none.pods == tuple(f"llama-tpu-worker-2-{host}" for host in range(3))
+    assert none.pods == (*pods[:3],)
 
 
 def test_replicas_of_a_group_whose_number_of_hosts_grew_are_found() -> None:

@@ -147,8 +147,7 @@ def test_pods_without_a_identity_are_reported_and_counted() -> None:
 ], ids=["host name", "host name and worker id, which explains it"])  # fmt: skip
 def test_hosts_with_kuberays_labels_only_are_noted(without: dict[str, None], reason: str) -> None:
     scene = Scene()
-    pods = [f"llama-tpu-worker-{replica}-{host}" for replica in range(2) for host in range(4)]
-    for pod in pods:
+    for pod in scene.workers:
         scene.changed(pod, spec={"hostname": None}).with_env(pod, **without)
     look = Tracker().track(scene.examined())
     (event_request,) = look.event_requests
@@ -169,7 +168,7 @@ def test_replicas_of_a_group_that_become_complete_at_once_are_reported_together(
     cluster = a_cluster("llama").group("tpu", hosts=2, replicas=50).group("gpu", hosts=2)
     late = ("llama-tpu-worker-3-1", "llama-tpu-worker-7-1")
     coming = Scene(cluster)
-    coming.without(*[name for name in coming.pods if name != "llama-head"])
+    coming.without(*coming.workers)
     tracker = Tracker()
     assert reported(tracker, coming.examined(NOW)) == []
     tpu, gpu = tracker.track(Scene(cluster).without(*late).examined(NOW + 10)).event_requests
@@ -231,9 +230,7 @@ def test_a_raycluster_that_could_not_be_examined_may_be_left_alone_and_has_no_ev
 
 def test_pods_of_a_group_that_have_no_node_are_one_series() -> None:
     scene = Scene(a_cluster("llama").group("cpu", replicas=50).group("gpu", replicas=1))
-    workers = [name for name in scene.pods if name != "llama-head"]
-    for name in workers:
-        scene.changed(name, spec={"nodeName": None}, status=PENDING)
+    scene.changed(*scene.workers, spec={"nodeName": None}, status=PENDING)
     tracker = Tracker()
     assert reported(tracker, scene.examined(NOW)) == []
     cpu, gpu = tracker.track(scene.examined(NOW + 600)).event_requests
