@@ -90,7 +90,6 @@ class Work:
         """What it raises, or nothing if it returns."""
 
     async def run(self) -> None:
-        """Work until cancelled."""
         self.terms += 1
         self.working = True
         try:

@@ -24,7 +24,6 @@ def a_notice(reason: str = "HostMissing", replica: str = "tpu-x7k2p") -> EventRe
 
 @asynccontextmanager
 async def recording(api: FakeApi, instance: str = "one") -> AsyncIterator[EventRecorder]:
-    """Record to a fake API server, until the end of the block."""
     async with client_of(plain(api)) as connection:
         yield EventRecorder(connection, instance)
 

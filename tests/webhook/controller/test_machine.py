@@ -109,7 +109,6 @@ class Repair(RuleBasedStateMachine):
         self.look(100)
 
     def kubelets(self) -> None:
-        """Every pod makes a step."""
         for number in range(len(self.pods) - 1, -1, -1):
             self.kubelet(number)
 
@@ -133,7 +132,6 @@ class Repair(RuleBasedStateMachine):
 
     @rule(replicas=st.integers(0, 3))
     def scale(self, replicas: int) -> None:
-        """The user wants another number of replicas."""
         if replicas != self.replicas:
             self.replicas = replicas
             self.spec += 1
@@ -163,12 +161,10 @@ class Repair(RuleBasedStateMachine):
 
     @rule()
     def kuberay_stops_or_starts(self) -> None:
-        """KubeRay is down, or up again."""
         self.kuberay_runs = not self.kuberay_runs
 
     @rule(seconds=st.sampled_from([1.0, 20.0, 40.0]))
     def wait(self, seconds: float) -> None:
-        """Time passes."""
         self.now += seconds
 
     @rule(upto=st.integers(0, 5))

@@ -61,7 +61,6 @@ def a_head(cluster: str = "ray") -> Object:
 
 
 def pod_group_without_owner(name: str) -> Object:
-    """Return a PodGroup that somebody else has made."""
     return {
         "metadata": {"name": name, "namespace": "default"},
         "spec": {"schedulingPolicy": {"gang": {"minCount": 77}}},

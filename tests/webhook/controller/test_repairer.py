@@ -67,7 +67,6 @@ class Server(Api):
         self.heads[name] = self.touch(built)
 
     def add(self, name: str, host: int) -> None:
-        """Add a pod, which runs."""
         pod = a_pod().of("c").worker("g").identity(0, host, "g-abcde")
         built = pod.annotated(names.ANNOTATION_IDENTITY, names.IDENTITY_ASSIGNED).build()
         built["metadata"] |= {"name": name, "uid": f"uid-{name}"}
@@ -110,7 +109,6 @@ class Server(Api):
     async def patch(
         self, path: str, operations: Sequence[Operation], version: str = "", deadline: float = 0.0
     ) -> None:
-        """Patch a version of a pod, or of the ConfigMap."""
         del deadline
         await self.before("patch", path)
         name = path.rpartition("/")[2]
@@ -133,7 +131,6 @@ class Server(Api):
         return msgspec.json.encode(self.records)
 
     async def delete(self, path: str, uid: str, version: str, deadline: float = 0.0) -> None:
-        """Delete a pod that is still what was seen."""
         del deadline
         await self.before("delete", path)
         pod = self.pods[path.rpartition("/")[2]]
@@ -156,7 +153,6 @@ class Server(Api):
 
     @property
     def recorded(self) -> bool:
-        """Whether the replica is recorded as one that was whole."""
         return "g-abcde" in self.kept().whole
 
 

@@ -21,7 +21,6 @@ from webhook.objects.object_cache import ObjectCache
 
 @pytest.fixture
 def clock() -> SimpleNamespace:
-    """The time of day, as a test sets it."""
     return SimpleNamespace(now=NOW)
 
 

@@ -50,7 +50,6 @@ class Work:
 
 @asynccontextmanager
 async def working(workers: int = 1) -> AsyncIterator[tuple[PassingTime, Work, WorkQueue]]:
-    """Run a queue until the end of the block."""
     time = PassingTime()
     work = Work(time)
     queue = WorkQueue("things", work.reconcile, lambda: True, TIMING, exact(time), workers)

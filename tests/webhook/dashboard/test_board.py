@@ -125,7 +125,6 @@ class Changes(RuleBasedStateMachine):
 
     @invariant()
     def a_new_page_has_each_id_once(self) -> None:
-        """Fail when two elements have one id."""
         for client in self.clients:
             ids = [
                 each.attributes["id"]
@@ -135,7 +134,6 @@ class Changes(RuleBasedStateMachine):
             assert len(ids) == len(set(ids))
 
     def teardown(self) -> None:
-        """Let everybody catch up at last."""
         self.setup.examine_changed()
         for client in self.clients:
             client.catch_up()

@@ -69,7 +69,6 @@ class Followed:
 async def following(
     fake: FakeApi, *namespaces: str, person: bool = False
 ) -> AsyncIterator[Followed]:
-    """Follow a fake API server until the end of the block."""
     async with client_of(plain(fake)) as api:
         followed = Followed(api, namespaces, person=person)
         async with beside(followed.observing.run()):

@@ -17,7 +17,6 @@ FIRST, SECOND = hosts_of(0), hosts_of(1)
 
 
 def ended(scene: Scene, pod: str, seconds: float) -> Scene:
-    """Let kubelet tell of the end of a pod some seconds ago."""
     return scene.event("Killing", pod, seconds, f"uid-of-previous-{pod}")
 
 

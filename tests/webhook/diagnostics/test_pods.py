@@ -21,7 +21,6 @@ def unready(seconds: float, **status: Any) -> dict[str, Any]:  # noqa: ANN401 - 
 
 
 def ended(seconds: float, phase: str = "Failed", **status: Any) -> dict[str, Any]:  # noqa: ANN401
-    """Return the status of a pod that ended some seconds ago."""
     return unready(seconds, **({"phase": phase} | status))
 
 
@@ -31,7 +30,6 @@ def running(name: str, *, started: bool = True) -> dict[str, Any]:
 
 
 def terminated(seconds: float, code: int = 137, reason: str = "OOMKilled") -> dict[str, Any]:
-    """Return the status of a container that has ended."""
     end = {"exitCode": code, "reason": reason, "finishedAt": instant(seconds)}
     return {"name": "ray-worker", "ready": False, "state": {"terminated": end}}
 

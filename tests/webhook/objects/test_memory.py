@@ -104,13 +104,11 @@ def pods_of_the_dashboard() -> tuple[float, int]:
 
 
 def nodes_of_the_dashboard() -> tuple[float, int]:
-    """Return KiB a node and the number of nodes of the controller and the dashboard."""
     every = ObjectCache().nodes
     return kept(NODES, nodes(), lambda node: every.put(node.metadata.uid, node)), len(every.all)
 
 
 def pods_of_serve() -> tuple[float, int]:
-    """Return KiB a pod and the number of pods of the process that answers reviews."""
     members = Membership()
     return kept(serve_stores.CODEC, hosts(), serve_stores.PodStore(members).put), len(members)
 

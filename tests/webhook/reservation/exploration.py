@@ -118,7 +118,6 @@ class Interleaving:
             self._store((f"pod-{replica}-{host}", None, ""))
 
     def steps(self) -> Iterator[Step]:
-        """Yield the steps that are possible."""
         is_quiet = not self.answers and all(
             process.review is None and process.received == len(self.history)
             for process in self.processes

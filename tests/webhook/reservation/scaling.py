@@ -63,7 +63,6 @@ class ScalingModel(Model):
         self.replicas[self.random.choice(list(self.groups))] += 1
 
     def lose(self) -> None:
-        """A pod is deleted."""
         if self.server.pods:
             self._delete(self.random.choice(list(self.server.pods.values())))
 

@@ -108,7 +108,6 @@ class Watch(Generic[T]):
         return self.listing is None or self.listing.done()
 
     def list(self) -> None:
-        """List, and watch from there."""
         if self.open:
             self.listing = self._process.start(self._list())
 
@@ -224,7 +223,6 @@ class Process:
             self.stopped_at = 0.0
 
     def start(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        """Let something run in this process."""
         self.tasks = [task for task in self.tasks if not task.done()]
         task = self.model.loop.create_task(work)
         self.tasks.append(task)
