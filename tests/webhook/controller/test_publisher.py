@@ -60,13 +60,6 @@ def a_head(cluster: str = "ray") -> Object:
     return pod
 
 
-def pod_group_without_owner(name: str) -> Object:
-    return {
-        "metadata": {"name": name, "namespace": "default"},
-        "spec": {"schedulingPolicy": {"gang": {"minCount": 77}}},
-    }
-
-
 def known_to_ask(p: Publishing) -> bool:
     cluster_config = p.index.clusters.get("default", "ray")
     return cluster_config is not None and cluster_config.gang.active
@@ -229,7 +222,9 @@ async def test_an_outage_ends(api: FakeApi, version: str, caplog: pytest.LogCapt
 async def test_others_are_left(
     api: FakeApi, version: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    api.put(PODGROUPS, pod_group_without_owner("ray-worker-tpu"))
+    spec = {"schedulingPolicy": {"gang": {"minCount": 77}}}
+    meta = {"name": "ray-worker-tpu", "namespace": "default"}
+    api.put(PODGROUPS, {"metadata": meta, "spec": spec})
     api.put(RAYCLUSTERS, a_cluster(WORKER_GROUP))
     async with publishing(api, version) as p:
         await eventually(lambda: counts(api) == {"ray-head": 0, "ray-worker-tpu": 77})

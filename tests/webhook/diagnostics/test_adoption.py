@@ -36,27 +36,18 @@ def test_its_pods_are_adopted() -> None:
     assert scene.ids() == []
 
 
-def _two_in_one_identity(scene: Scene) -> None:
-    scene.with_env("llama-tpu-worker-1", TPU_WORKER_ID="0")
-
-
-def _without_label(scene: Scene) -> None:
-    scene.changed("llama-tpu-worker-1", metadata={"labels": {"replicaIndex": None}})
-
-
-def _other_host_name(scene: Scene) -> None:
-    scene.changed("llama-tpu-worker-1", spec={"hostname": "tpu-7-1"})
-
-
-def _fewer_hosts(scene: Scene) -> None:
-    scene.with_env("llama-tpu-worker-1", TPU_WORKER_HOSTNAMES="tpu-0-0.llama-headless")
+HOST = "llama-tpu-worker-1"
 
 
 @pytest.mark.parametrize(("change", "problem"), [
-    (_two_in_one_identity, "identity-duplicate"), (_without_label, "pod-without-identity"),
-    (_other_host_name, "hostname-differs"), (_fewer_hosts, "hosts-changed"),
+    (lambda scene: scene.with_env(HOST, TPU_WORKER_ID="0"), "identity-duplicate"),
+    (lambda scene: scene.changed(HOST, metadata={"labels": {"replicaIndex": None}}),
+     "pod-without-identity"),
+    (lambda scene: scene.changed(HOST, spec={"hostname": "tpu-7-1"}), "hostname-differs"),
+    (lambda scene: scene.with_env(HOST, TPU_WORKER_HOSTNAMES="tpu-0-0.llama-headless"),
+     "hosts-changed"),
 ])  # fmt: skip
-def test_a_pod_without_adoption_is_a_problem(change: Callable[[Scene], None], problem: str) -> None:
-    scene = a_google_scene()
-    change(scene)
-    assert problem in scene.ids()
+def test_a_pod_without_adoption_is_a_problem(
+    change: Callable[[Scene], Scene], problem: str
+) -> None:
+    assert problem in change(a_google_scene()).ids()

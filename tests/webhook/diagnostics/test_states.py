@@ -8,7 +8,7 @@ from typing import NamedTuple
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from tests.harness.scenes import NOW, Object, Scene, instant, llama, llama_of, merged
+from tests.harness.scenes import NOW, Object, Scene, instant, llama, llama_of
 from tests.webhook.diagnostics.test_causes import QUOTA
 from webhook.api import names
 from webhook.diagnostics.examination import DIAGNOSES
@@ -157,13 +157,11 @@ class PodState(NamedTuple):
 
     def _gated(self, pod: str) -> Object:
         gates = [{"name": "kueue.x-k8s.io/topology"}]
-        gated: Object = merged(self._pending(pod), {"spec": {"schedulingGates": gates}})
-        return gated
+        return self._pending(pod) | {"spec": {"nodeName": None, "schedulingGates": gates}}
 
     def _grouped(self, pod: str) -> Object:
         group = {"podGroupName": "llama-worker-tpu"}
-        grouped: Object = merged(self._pending(pod), {"spec": {"schedulingGroup": group}})
-        return grouped
+        return self._pending(pod) | {"spec": {"nodeName": None, "schedulingGroup": group}}
 
     def _ended(self, _pod: str) -> Object:
         phase = "Failed" if self.ray.code else "Succeeded"
