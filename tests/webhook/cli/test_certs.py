@@ -1,6 +1,5 @@
 """`ray-webhook certs` issues certificates that clients accept, and reads them back."""
 
-import ssl
 import stat
 from collections.abc import Callable
 from pathlib import Path
@@ -28,23 +27,6 @@ def test_an_issued_certificate_can_be_inspected(run: Run, tmp_path: Path) -> Non
     assert "issuer:      CN=ray-webhook demo CA" in out
     assert "fingerprint: " in out
     assert "names:       none" in run("certs", "inspect", folder / "ca.crt").out
-
-
-def test_a_client_of_the_authority_accepts_the_certificate(issue: Issue, tmp_path: Path) -> None:
-    issue()
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(tmp_path / "tls.crt", tmp_path / "tls.key")
-    client = ssl.create_default_context(cafile=str(tmp_path / "ca.crt"))
-    incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
-    server = context.wrap_bio(incoming, outgoing, server_side=True)
-    peer = client.wrap_bio(outgoing, incoming, server_hostname="localhost")
-    for side in (peer, server, peer, server):
-        try:
-            side.do_handshake()
-        except ssl.SSLWantReadError:
-            continue
-    assert peer.version() == "TLSv1.3"
-    assert ("DNS", "localhost") in (peer.getpeercert() or {})["subjectAltName"]
 
 
 @pytest.mark.parametrize("earlier", [None, 0o644])

@@ -15,6 +15,7 @@ import httpx
 import pytest
 from fastapi import FastAPI
 
+from tests.harness.listener import until
 from tests.harness.registry import registry
 from tests.harness.server import PROGRAM
 from webhook.cli.main import main
@@ -40,23 +41,20 @@ LOOPBACK = ("127.0.0.1", "[::1]")[: 1 + has_ipv6()]
 
 @contextmanager
 def listening(process: str, folder: Path, *flags: str) -> Iterator[list[str]]:
+    """Run a process, and yield its addresses once it listens; both its streams are `log`."""
     assert main(["certs", "issue", "--dir", str(folder)]) == 0
-    words = [process, *FLAGS[process], *flags]
-    with registry() as objects:
-        words += (
-            [f"--tls.cert-dir={folder}"]
-            if process == "serve"
-            else [f"--kubeconfig={objects.kubeconfig(folder)}"]
-        )
-        with subprocess.Popen(
-            [sys.executable, *PROGRAM, *words],
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            text=True,
-        ) as program:
+    log = folder / "log"
+    with registry() as objects, log.open("w") as out:
+        more = {
+            "serve": f"--tls.cert-dir={folder}",
+            "controller": f"--kubeconfig={objects.kubeconfig(folder)}",
+        }
+        words = [sys.executable, *PROGRAM, process, *FLAGS[process], more[process], *flags]
+        with subprocess.Popen(words, stdout=out, stderr=subprocess.STDOUT) as program:
             try:
-                lines = iter(program.stderr or ())
-                yield next(filter(None, (re.findall(r"https?://[^/ ]+", line) for line in lines)))
+                until(lambda: "/readyz" in log.read_text() or program.poll() is not None)
+                line = next(text for text in log.read_text().splitlines() if "/readyz" in text)
+                yield re.findall(r"https?://[^/ ]+", line)
             finally:
                 program.kill()
 

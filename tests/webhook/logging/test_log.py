@@ -4,6 +4,7 @@ import asyncio
 import json
 import logging
 import os
+from typing import Any
 
 import pytest
 
@@ -36,6 +37,12 @@ class Lines:
         return [json.loads(line) for line in self.text.splitlines()]
 
 
+def observed(**options: Any) -> tuple[Lines, Metrics, ReviewObserver]:  # noqa: ANN401 - as there
+    """Return an observer of reviews with its log and its metrics."""
+    lines, metrics = Lines(), Metrics("serve")
+    return lines, metrics, ReviewObserver(Log(lines), ReviewCounts(metrics), **options)
+
+
 async def outcomes(*pods: dict[str, object]) -> list[Outcome]:
     known = load_state([manifest(a_cluster("c").group("g").build())])
     mutation = Mutation(PodHandler(known.clusters, known.identities))
@@ -47,9 +54,7 @@ async def outcomes(*pods: dict[str, object]) -> list[Outcome]:
 
 
 async def test_a_review_is_reported_a_moment_later_with_its_own_time_and_verdict() -> None:
-    lines, metrics = Lines(), Metrics("serve")
-    observer = ReviewObserver(Log(lines), ReviewCounts(metrics))
-
+    lines, metrics, observer = observed()
     for outcome in await outcomes(GOOD, BAD):
         observer.reviewed(outcome, 0.0012)
     assert lines.read() == []
@@ -64,8 +69,7 @@ async def test_a_review_is_reported_a_moment_later_with_its_own_time_and_verdict
 
 
 def test_what_is_left_out_when_quiet_is_counted_all_the_same() -> None:
-    lines, metrics = Lines(), Metrics("serve")
-    observer = ReviewObserver(Log(lines), ReviewCounts(metrics), quiet=True)
+    lines, metrics, observer = observed(quiet=True)
     for outcome in asyncio.run(outcomes(GOOD, BAD)):
         observer.reviewed(outcome, 0.0)
     observer.flush()
@@ -74,9 +78,7 @@ def test_what_is_left_out_when_quiet_is_counted_all_the_same() -> None:
 
 
 async def test_a_refusal_stands_behind_the_reviews_before_it() -> None:
-    lines = Lines()
-    observer = ReviewObserver(Log(lines), ReviewCounts(Metrics("serve")))
-
+    lines, _, observer = observed()
     (outcome,) = await outcomes(GOOD)
     observer.reviewed(outcome, 0.0)
     observer.refused(415, "wrong")
@@ -107,9 +109,7 @@ def test_a_terminal_that_shows_lines_of_json_runs_no_text_of_an_object() -> None
 
 
 async def test_a_full_batch_does_not_wait() -> None:
-    lines = Lines()
-    observer = ReviewObserver(Log(lines), ReviewCounts(Metrics("serve")))
-
+    lines, _, observer = observed()
     for outcome in await outcomes(*[GOOD] * 300):
         observer.reviewed(outcome, 0.0)
     assert 0 < len(lines.read()) < 300
@@ -152,8 +152,7 @@ def test_no_test_changes_the_loggers_of_the_next(start: int) -> None:
 
 
 def test_texts_of_any_length_are_shortened() -> None:
-    lines, long = Lines(), "x" * 100_000
-    observer = ReviewObserver(Log(lines), ReviewCounts(Metrics("serve")))
+    (lines, _, observer), long = observed(), "x" * 100_000
     pod = a_pod().of("c").worker("g").build()
     pod["metadata"]["labels"][names.LABEL_GROUP] = long
     pod["metadata"]["generateName"] = long
@@ -171,9 +170,8 @@ def test_texts_of_any_length_are_shortened() -> None:
 
 
 def test_a_burst_gets_a_line_each_and_the_rest_is_counted_with_the_next_line() -> None:
-    output, now = Lines(), [5.0]
-    counts = ReviewCounts(Metrics("serve"))
-    observer = ReviewObserver(Log(output), counts, clock=lambda: now[0])
+    now = [5.0]
+    output, _, observer = observed(clock=lambda: now[0])
 
     def lines_of(requests: int) -> list[str]:
         before = len(output.read())
@@ -190,8 +188,7 @@ def test_a_burst_gets_a_line_each_and_the_rest_is_counted_with_the_next_line() -
 
 
 def test_a_flood_of_refusals_is_counted_by_the_metrics_and_not_by_the_log() -> None:
-    output, metrics = Lines(), Metrics("serve")
-    observer = ReviewObserver(Log(output), ReviewCounts(metrics))
+    output, metrics, observer = observed()
     for _ in range(1000):
         observer.refused(431, "too long")
     assert b'ray_webhook_refused_requests_total{status="431"} 1000.0' in metrics.exposition()[0]
