@@ -78,7 +78,6 @@ class Served(NamedTuple):
 async def serving(
     api: FakeApi, directory: Path, installation: Installation, topology: Topology | None = None
 ) -> AsyncIterator[Served]:
-    """Serve for the cluster of a fake API server, until the end of the block."""
     settings = configured(api, directory, installation)
     if topology is not None:
         settings = settings.model_copy(update={"topology": topology})
@@ -99,9 +98,6 @@ async def serving(
 async def controlling(
     api: FakeApi, directory: Path, installation: Installation, log: io.BytesIO
 ) -> AsyncIterator[httpx.AsyncClient]:
-    """Run the controller for the cluster of a fake API server, until the end of the block; a client
-    of its port.
-    """
     process = controller.build(
         configured(api, directory, installation), log, discovery=1, publishing=QueueTiming(resync=1)
     )
@@ -114,7 +110,6 @@ async def controlling(
 
 
 def configured(api: FakeApi, directory: Path, installation: Installation) -> Settings:
-    """Return the settings that both processes read, for the cluster of a fake API server."""
     assert main(["certs", "issue", "--dir", str(directory)]) == 0
     return Settings(
         installation=installation, listen=Listen(host="127.0.0.1", admin_port=0),

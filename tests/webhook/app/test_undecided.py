@@ -47,7 +47,6 @@ def start(folder: Path, port: int) -> subprocess.Popen[str]:
 
 @asynccontextmanager
 async def following(folder: Path, port: int) -> AsyncIterator[Following]:
-    """Yield a process once it is ready."""
     with start(folder, port) as process:
         try:
             url, admin = await asyncio.to_thread(ready, process)

@@ -31,7 +31,6 @@ HOSTS, REPLICAS = 4, 2
 
 
 async def create(api: FakeApi, served: Served, name: str) -> Object:
-    """Have a pod admitted by a process, store it, and return it."""
     pod = a_pod(name, group="tpu")
     for key in (names.LABEL_REPLICA_INDEX, names.LABEL_REPLICA_NAME, names.LABEL_HOST_INDEX):
         assert key not in pod["metadata"]["labels"]

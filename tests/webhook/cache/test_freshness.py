@@ -36,7 +36,6 @@ def a_group(hosts: int = 2, name: str = "workers", replicas: int = 4) -> Cluster
 
 
 def a_worker(replica: int, host: int, group: str = "workers") -> PodBuilder:
-    """Return a pod with the labels of KubeRay 1.6, which asks for GPUs."""
     return a_pod().of("x").worker(group).identity(replica, host, f"{group}-abcde").gpu(8)
 
 
@@ -113,7 +112,6 @@ def admitted(
 
 
 def stored(found: Object | str) -> Object:
-    """Return the pod that was stored."""
     assert isinstance(found, dict), found
     return found
 
@@ -220,7 +218,6 @@ async def test_a_read_is_repeated_when_the_api_server_says_when_to_come_again() 
 
 @st.composite
 def rayclusters(draw: st.DrawFn) -> ClusterBuilder:
-    """A RayCluster of up to three groups, which may be ignored or opt in."""
     built = a_cluster("x")
     for name in draw(st.lists(st.sampled_from(["a", "b", "c"]), unique=True, min_size=1)):
         built.group(name, hosts=draw(st.integers(0, 4)), replicas=3)
@@ -240,7 +237,6 @@ def rayclusters(draw: st.DrawFn) -> ClusterBuilder:
 
 @st.composite
 def workers(draw: st.DrawFn) -> PodBuilder:
-    """A pod of one of the groups, which may carry its identity and ask for TPUs."""
     group = draw(st.sampled_from(["a", "b", "c"]))
     built = a_pod().of("x").worker(group).resource("cpu", 1).resource("memory", "1Gi")
     if draw(st.booleans()):

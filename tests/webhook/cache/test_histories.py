@@ -68,7 +68,6 @@ class Truth:
             del self.identities[name]
 
     def held(self) -> list[HostIdentity]:
-        """The identities that are held, one entry for each pod."""
         return sorted(
             (identity for identity in self.identities.values() if identity),
             key=lambda identity: (identity.replica, identity.host, identity.name),

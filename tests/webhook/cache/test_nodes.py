@@ -18,7 +18,6 @@ def a_node(name: str, **labels: str) -> Object:
 
 @asynccontextmanager
 async def following(api: FakeApi) -> AsyncIterator[NodeLabels]:
-    """Follow the Nodes of a fake API server until the end of the block."""
     async with client_of(plain(api)) as connection:
         nodes = NodeLabels(connection, [CLIQUE, "rack"])
         async with beside(nodes.run()):

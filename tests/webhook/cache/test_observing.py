@@ -56,7 +56,6 @@ class Observed:
 
 @asynccontextmanager
 async def observing(api: FakeApi) -> AsyncIterator[Observed]:
-    """Observe a fake API server, until the end of the block."""
     async with client_of(plain(api)) as connection:
         observed = Observed(connection)
         async with beside(observed.observing.run()):

@@ -125,7 +125,6 @@ def test_an_unusable_pair_heals(
 
 
 def spoil(directory: Path, fault: str, other: Pair, signer: Pair) -> None:
-    """Bring the pair in a directory into a state that cannot be served."""
     if fault == "mismatched":
         (directory / "tls.crt").write_bytes(other.certificate)
     elif fault == "truncated certificate":

@@ -41,7 +41,6 @@ class MemorySecretStore(SecretStore):
         return found
 
     async def write(self, data: Mapping[str, bytes], version: str) -> bool:
-        """Replace the data unless they were replaced since."""
         await asyncio.sleep(0)
         if version != str(self.version):
             return False

@@ -51,7 +51,6 @@ def bundle() -> str:
 
 
 def installed(server: Server, bundle: str) -> None:
-    """Let the server answer as one whose webhook works."""
     configuration: Object = server.scene.webhooks[0]
     for webhook in configuration["webhooks"]:
         webhook["clientConfig"]["caBundle"] = bundle
@@ -169,7 +168,6 @@ def test_no_tag_of_an_image_ends_the_check(check: Check) -> None:
 
 
 def not_called(server: Server) -> None:
-    """Let the API server call no webhook."""
     server.denials.clear()
     server.answers[f"POST {PODS}"] = {"metadata": {"labels": {}}}
 
@@ -428,8 +426,6 @@ def configured(*texts: str) -> Change:
 
 
 def started_with(*arguments: str) -> Change:
-    """Return a change of the arguments of the operator."""
-
     def change(server: Server) -> None:
         (container,) = operator_of(server)["spec"]["template"]["spec"]["containers"]
         container["args"] = list(arguments)

@@ -35,7 +35,6 @@ CLUSTER = "apiVersion: ray.io/v1\nkind: RayCluster\nmetadata: {name: c}\n"
 
 
 def with_group(group: str) -> str:
-    """Return the text of a RayCluster with one worker group, given in YAML."""
     return f"{CLUSTER}spec:\n  workerGroupSpecs:\n  - {group}\n"
 
 
@@ -190,7 +189,6 @@ def test_a_wrong_type_in_a_map_is_named(setting: str, said: str, run: Run, write
 
 
 def run_with(closed: int, *arguments: object) -> tuple[int, str]:
-    """Return exit status and errors of a process that has a standard stream closed."""
     script = f"import os, sys; os.close({closed}); os.execv(sys.executable, sys.argv[1:])"
     program = [sys.executable, "-m", "webhook.cli.main", *map(str, arguments)]
     ended = subprocess.run(

@@ -14,14 +14,12 @@ WIDTHS = (60, 80, 100, 400)
 
 
 def drawn(scene: Scene, width: int, *, wide: bool = False) -> str:
-    """Return a picture as it is drawn on a terminal."""
     console, written = a_console(width)
     show(drawing(scene.examined(NOW), wide=wide), screen=console)
     return re.sub(r"\x1b\[[0-9;]*m", "", written.getvalue())
 
 
 def of_64_hosts() -> Scene:
-    """Return a RayCluster with two replicas of 64 hosts, one of which lacks a host."""
     cluster = a_cluster("llama").group("tpu", hosts=64, replicas=2)
     return Scene(cluster).without("llama-tpu-worker-0-3")
 
@@ -83,7 +81,6 @@ def test_a_group_whose_replicas_went_with_its_raycluster_was_not_asked_to_be_emp
 
 
 def scene_of_none() -> Scene:
-    """Return a RayCluster whose group is to have no replicas."""
     return Scene(a_cluster("llama").group("tpu", hosts=4, replicas=0))
 
 
@@ -91,7 +88,6 @@ PENDING = {"phase": "Pending", "conditions": [{"type": "PodScheduled", "status":
 
 
 def without_nodes(replicas: int) -> Scene:
-    """Return a RayCluster with many replicas, none of whose hosts has a node."""
     scene = Scene(a_cluster("llama").group("tpu", hosts=2, replicas=replicas))
     for name in [name for name in scene.pods if name != "llama-head"]:
         scene.changed(name, spec={"nodeName": None}, status=PENDING)

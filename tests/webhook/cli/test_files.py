@@ -129,7 +129,6 @@ def unreadable(folder: Path) -> Iterator[None]:
 
 @pytest.fixture
 def open_folder() -> Iterator[Path]:
-    """Return a folder that other users may read."""
     with TemporaryDirectory() as name:
         Path(name).chmod(0o755)
         yield Path(name)

@@ -48,7 +48,6 @@ def hostile(document: Any) -> Any:  # noqa: ANN401 - any object
 
 
 def check(ended: Ended, *, github: bool = False) -> None:
-    """Check what a command printed."""
     assert ended.status in (0, 1, 2)
     for output in (ended.out, ended.err):
         assert not [character for character in NEVER if character in output]
@@ -89,7 +88,6 @@ def scene() -> Scene:
 
 
 def with_variables() -> Scene:
-    """Return the scene with hostile values of variables too."""
     found = scene()
     for name in (max(found.pods), HOST):
         found.with_env(name, TPU_WORKER_ID=HOSTILE)

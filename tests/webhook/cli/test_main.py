@@ -93,7 +93,6 @@ def test_a_shell_can_complete_every_command_and_its_flags(shell: str, run: Run) 
 
 
 def run_to(stream: IO[str], *arguments: str) -> tuple[int, str]:
-    """Return the exit status and the errors of a command that writes to a stream."""
     done = subprocess.run(
         [*PROGRAM, *arguments], stdout=stream, stderr=subprocess.PIPE, text=True, check=False
     )
@@ -122,7 +121,6 @@ def test_a_reader_that_exits_early_is_no_error() -> None:
 
 @contextmanager
 def watching(scene: Scene, folder: Path) -> Iterator[tuple[Server, "subprocess.Popen[str]"]]:
-    """Watch a scene until it is shown as complete."""
     with serving(scene, folder) as (server, kubeconfig):
         command = [*PROGRAM, "status", "--watch", "--kubeconfig", str(kubeconfig)]
         with subprocess.Popen(
@@ -138,7 +136,6 @@ def read_until(process: "subprocess.Popen[str]", text: str) -> None:
 
 
 def interrupted(process: "subprocess.Popen[str]") -> tuple[int, str]:
-    """Return the exit status after Ctrl-C, and the errors."""
     process.send_signal(signal.SIGINT)
     _, errors = process.communicate(timeout=60)
     return process.returncode, errors

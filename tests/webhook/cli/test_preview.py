@@ -305,7 +305,6 @@ SERVE = "applications: [{name: a, import_path: 'a:b'}]"
 
 
 def wrapped(kind: str, **more: object) -> Object:
-    """Return a RayJob, RayService or RayCronJob with the RayCluster of two replicas."""
     spec = a_cluster("c").group("g", hosts=2, replicas=2).build()["spec"]
     meta = {"name": "nightly", "namespace": NAMESPACE, "labels": {"team": "ml"}, **more}
     job = {"entrypoint": "python main.py", "rayClusterSpec": spec}

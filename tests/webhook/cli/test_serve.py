@@ -14,7 +14,6 @@ ADDRESS = ("--host", "127.0.0.1", "--port", "0", "--admin-port", "0")
 
 @pytest.fixture
 def tls(run: Run, tmp_path: Path) -> Path:
-    """A folder with a certificate that can be loaded."""
     for folder in (tmp_path, tmp_path / "other"):
         assert run("certs", "issue", "--dir", folder).status == 0
     return tmp_path
@@ -22,8 +21,6 @@ def tls(run: Run, tmp_path: Path) -> Path:
 
 @pytest.fixture
 def refused(run: Run) -> Callable[..., str]:
-    """Return the error of a service that cannot start."""
-
     def call(folder: Path, *flags: str) -> str:
         done = run("serve", "--standalone", "--tls.cert-dir", folder, *ADDRESS, *flags)
         assert (done.status, done.out) == (2, "")

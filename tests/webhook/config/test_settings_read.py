@@ -76,5 +76,4 @@ def _read(tmp_path_factory: pytest.TempPathFactory) -> dict[str, set[str]]:
 
 
 def _spelt(name: str) -> str:
-    """Return the name of a setting as a file has it."""
     return ".".join(map(to_camel, name.split(".")))

@@ -45,8 +45,6 @@ def with_group(document: Object, **fields: object) -> Object:
 
 @pytest.fixture
 def diff(at: At, write: Write) -> Diff:
-    """Run the command on a live object, if it exists, and one in a file."""
-
     def call(live: Object | None, new: Object, *arguments: str) -> Ended:
         answers = {PATH.format(new["kind"].lower()): live} if live else {}
         command = partial(at, Scene(), "diff", write(new), *arguments)
@@ -110,7 +108,6 @@ def test_another_number_of_hosts_changes_the_values_of_the_others(found: Found) 
 
 
 def owner_of(kind: str, **changes: object) -> Object:
-    """Return an object that creates a RayCluster, with changes in its group."""
     cluster = with_group(llama().build(), **changes)["spec"]
     job = {"entrypoint": "python main.py", "rayClusterSpec": cluster}
     specs: dict[str, Object] = {

@@ -25,8 +25,6 @@ Said = Callable[..., str]
 
 @pytest.fixture
 def said(at: At) -> Said:
-    """Return the explanation of a pod of a scene, in one line."""
-
     def call(scene: Scene, pod: str = WORKER) -> str:
         ended = at(scene, "explain", "pod", pod)
         assert ended.status == 0

@@ -52,7 +52,6 @@ def test_a_body_that_is_no_review_is_explained(api: ApiServer, body: bytes, says
 
 
 def a_review(**changes: object) -> Object:
-    """Return a review of a pod whose request is changed."""
     review = pod_review(worker("plain"))
     review["request"] |= changes
     return review

@@ -66,13 +66,11 @@ class Served:
         self._serving = self._loop.create_task(self._server.run())
 
     def run(self) -> None:
-        """Serve until it is stopped."""
         with suppress(asyncio.CancelledError):
             self._loop.run_until_complete(self._serving)
         self._loop.close()
 
     def stop(self) -> None:
-        """End it, if it has not ended."""
         with suppress(RuntimeError):
             self._loop.call_soon_threadsafe(self._serving.cancel)
 
@@ -89,7 +87,6 @@ class Served:
 
     @contextmanager
     def clients(self, *addresses: str) -> Iterator[Sequence[socket.socket]]:
-        """Give a connection from each of these addresses."""
         with ExitStack() as stack:
             yield [stack.enter_context(self.client(address)) for address in addresses]
 

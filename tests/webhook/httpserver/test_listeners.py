@@ -28,7 +28,6 @@ FLAGS = {
 
 
 def has_ipv6() -> bool:
-    """Return whether this machine has the loopback address of IPv6."""
     try:
         socket.create_server(("::1", 0), family=socket.AF_INET6).close()
     except OSError:

@@ -73,7 +73,6 @@ class Sent:
             cycle.waiting_for_100_continue, cycle.message_event.is_set())  # fmt: skip
 
     async def answer(self, *, last: bool = False) -> None:
-        """Answer through OneWrite."""
         await OneWrite(respond(last=last))(self.cycle.scope, self.cycle.receive, self.cycle.send)  # type: ignore[arg-type]  # of its own types
 
     async def answer_by_uvicorn(self, *, last: bool) -> None:
@@ -81,7 +80,6 @@ class Sent:
 
 
 def respond(*, last: bool) -> ASGIApp:
-    """Return an application that answers as a review is answered."""
     close = [(b"connection", b"close")] if last else []
     headers = [JSON, (b"content-length", b"%d" % len(BODY)), *close]
 

@@ -64,7 +64,6 @@ class Scripted:
 
 @asynccontextmanager
 async def scripted(script: Script, tls: ssl.SSLContext | None = None) -> AsyncIterator[Scripted]:
-    """Serve on a free port of the loopback."""
     server = Scripted(script)
     async with await asyncio.start_server(server.connected, "127.0.0.1", 0, ssl=tls) as listener:
         server.port = listener.sockets[0].getsockname()[1]

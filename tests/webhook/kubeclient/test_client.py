@@ -44,7 +44,6 @@ def write_kubeconfig(
 
 
 def in_pod(api: FakeApi, token: Path, authority: Path) -> Load:
-    """Return the access of a pod by its service account."""
     where = {"KUBERNETES_SERVICE_HOST": "127.0.0.1", "KUBERNETES_SERVICE_PORT": str(api.port)}
     return in_cluster(str(token), str(authority), where)
 

@@ -31,8 +31,6 @@ def zipped(body: bytes) -> bytes:
 
 
 def client(url: str, **more: Any) -> Api:  # noqa: ANN401 - fields of Access
-    """Return a client of a server, with more such as its proxy."""
-
     async def load() -> Access:
         return Access(url, **more)
 
@@ -41,7 +39,6 @@ def client(url: str, **more: Any) -> Api:  # noqa: ANN401 - fields of Access
 
 @asynccontextmanager
 async def asking(script: Script) -> AsyncIterator[tuple[Api, Scripted]]:
-    """Yield a client of a scripted server, and the server."""
     async with scripted(script) as server, client(f"http://127.0.0.1:{server.port}") as api:
         yield api, server
 
@@ -352,7 +349,6 @@ async def test_a_proxy_opens_a_tunnel_for_tls(pki: Path, proxy_speaks_tls: bool)
 
 
 async def passed(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """Hand bytes on until there are no more."""
     while data := await reader.read(1 << 16):
         writer.write(data)
         await writer.drain()

@@ -38,7 +38,6 @@ class Lines:
 
 
 def observed(**options: Any) -> tuple[Lines, Metrics, ReviewObserver]:  # noqa: ANN401 - as there
-    """Return an observer of reviews with its log and its metrics."""
     lines, metrics = Lines(), Metrics("serve")
     return lines, metrics, ReviewObserver(Log(lines), ReviewCounts(metrics), **options)
 
