@@ -70,13 +70,6 @@ def test_a_component_adds_rules_and_a_setting_and_nothing_else(
         assert len(after) > len(before)
 
 
-def test_every_process_has_its_network_policy_where_the_values_say_so() -> None:
-    objects = helm("--set", "networkPolicy.enabled=true")
-    assert {found["metadata"]["name"] for found in objects if found["kind"] == "NetworkPolicy"} == {
-        found["metadata"]["name"] for found in objects if found["kind"] == "Deployment"
-    }
-
-
 def test_the_monitoring_of_the_chart_is_that_of_the_manifests() -> None:
     parts = ("serviceMonitor", "prometheusRule", "dashboard.enabled")
     flags = ("--set", ",".join(f"monitoring.{part}=true" for part in parts))
@@ -150,25 +143,42 @@ def references(objects: list[Object]) -> list[str]:
     ("config.installation.components={repair}", "config"),
     ("config.serving.drainSeconds=601", "config/serving/drainSeconds"),
     ("config.log.admissions=some", "config/log/admissions"),
-    (
-        "config.validation.levels.tpu-topology-mismatch=loud",
-        "config/validation/levels/tpu-topology-mismatch",
-    ),
+    ("config.validation.levels.tpu-topology-mismatch=loud", "levels/tpu-topology-mismatch"),
     ("config.surving.drainSeconds=1", "surving"),
     ("schedulingGroups.publish=maybe", "schedulingGroups/publish"),
-    (
-        "config.validation.levels.tpu-topology=off",
-        "levels': additional properties 'tpu-topology' not allowed",
-    ),
-    (
-        "config.validation.gates.RayClusterMTL=true",
-        "gates': additional properties 'RayClusterMTL' not allowed",
-    ),
+    ("config.validation.levels.tpu-topology=off", "'tpu-topology' not allowed"),
+    ("config.validation.gates.RayClusterMTL=true", "'RayClusterMTL' not allowed"),
     ("config.tls.clientNames={api}", "webhook/clientAuthorities"),
     ("certificates.issuerRef.name=ours", "certificates/issuerRef"),
     ("certificates.source=cert-manager,certificates.issuerRef.kind=Issuer", "issuerRef"),
+    ("image.registry=", "set image.registry to the registry that has the image of ray-webhook"),
     ("image.repository=", "image/repository"),
+    ("image.repository=null", "repository"),
     ("image.digest=latest", "image/digest"),
+    ("config.serving.drainSeconds=25", "terminationGracePeriodSeconds is 30"),
+    ("certificates.secretName=theirs", "secretName"),
+    ("certificates.source=secret,certificates.secretName=theirs", "caBundle"),
+    ("certificates.source=secret,certificates.caBundle=a", "secretName"),
+    ("webhook.clientAuthorities.secret=a,webhook.clientAuthorities.configMap=b", "not both"),
+    ("networkPolicy.reviewsFrom={everywhere}", "reviewsFrom"),
+    ("service.ipFamilies={IPv5}", "ipFamilies"),
+    ("probes.liveness.httpGet=x", "httpGet"),
+    ("podDisruptionBudget.minAvailable=half", "podDisruptionBudget"),
+    ("podAnnotations.checksum/settings=a", "podAnnotations"),
+    ("nameOverride=Upper", "nameOverride"),
+    (f"nameOverride={'n' * 64}", "nameOverride"),
+    ("commonLabels.a=b c", "commonLabels/a"),
+    ("monitoring.labels.a=-", "monitoring/labels/a"),
+    ("nodeSelector.a=b c", "nodeSelector/a"),
+    ("webhook.port=8080", "webhook.port and webhook.adminPort are both 8080"),
+    ("resources.limits.memory=", "resources/limits/memory"),
+    *[
+        (f"{value}=null", f"missing property '{value.rpartition('.')[2]}'")
+        for value in (
+            "replicas", "webhook", "webhook.port", "validating.failurePolicy",
+            "serviceAccount.create", "test.namespace", "config",
+        )
+    ],
 ])  # fmt: skip
 def test_values_that_cannot_work_are_refused_by_name(flag: str, complaint: str) -> None:
     assert complaint in refusal("--set", flag)
@@ -191,14 +201,7 @@ def test_values_reach_the_objects() -> None:
     assert not {"NetworkPolicy", "PriorityClass"} & {found["kind"] for found in objects}
 
 
-def test_without_a_registry_the_chart_says_what_to_set() -> None:
-    text = refusal("--set", "image.registry=")
-    assert "set image.registry to the registry that has the image of ray-webhook" in text
-    assert helm("--set", "image.registry=,global.imageRegistry=mirror.example.com")
-
-
 def test_the_image_may_have_another_registry_for_all_charts_and_a_digest() -> None:
-    assert "repository" in refusal("--set", "image.repository=null")
     digest = f"sha256:{'0' * 64}"
     flags = (
         "image.registry=registry.example.com,image.repository=tools/ray-webhook,"
@@ -206,7 +209,8 @@ def test_the_image_may_have_another_registry_for_all_charts_and_a_digest() -> No
     )
     container = container_of(helm("--set", flags))
     assert container["image"] == f"registry.example.com/tools/ray-webhook@{digest}"
-    everywhere = template("--set", "global.imageRegistry=mirror.example.com").stdout
+    flags = "image.registry=,global.imageRegistry=mirror.example.com"
+    everywhere = template("--set", flags).stdout
     assert set(re.findall(r"image: (.+)", everywhere)) == {
         f"mirror.example.com/ray-webhook:{__version__}"
     }
@@ -262,21 +266,10 @@ def test_an_issuer_of_your_own_takes_the_place_of_the_one_that_the_chart_makes()
 
 
 def test_settings_of_the_chart_reach_the_file() -> None:
-    flags = (
-        "config.serving.drainSeconds=20,config.namespaces={a,b},"
-        "config.validation.levels.tpu-topology-mismatch=warn"
-    )
-    file = yaml.safe_load(settings_file(helm("--set", flags)))
+    flags = "config.serving.drainSeconds=25,terminationGracePeriodSeconds=31"
+    file = yaml.safe_load(settings_file(helm("--set", f"{flags},config.namespaces={{a,b}}")))
     assert (file["apiVersion"], file["kind"]) == (API_VERSION, KIND)
-    assert file["serving"]["drainSeconds"] == 20
-    assert file["namespaces"] == ["a", "b"]
-    assert file["validation"] == {"levels": {"tpu-topology-mismatch": "warn"}}
-
-
-def test_a_time_to_drain_that_the_grace_period_cuts_short_is_refused() -> None:
-    short = refusal("--set", "config.serving.drainSeconds=25")
-    assert "terminationGracePeriodSeconds is 30" in short
-    assert helm("--set", "config.serving.drainSeconds=25,terminationGracePeriodSeconds=31")
+    assert (file["serving"]["drainSeconds"], file["namespaces"]) == (25, ["a", "b"])
 
 
 @pytest.mark.parametrize("written_as", ["off", "warn"])

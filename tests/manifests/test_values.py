@@ -59,10 +59,7 @@ def test_the_account_can_be_one_that_exists() -> None:
 def test_a_control_plane_that_reaches_few_ports_or_no_pods_reaches_the_webhook() -> None:
     objects = helm("--set", "webhook.port=9443,webhook.adminPort=9090,webhook.hostNetwork=true")
     container = container_of(objects)
-    assert {port["name"]: port["containerPort"] for port in container["ports"]} == {
-        "https": 9443,
-        "admin": 9090,
-    }
+    assert [port["containerPort"] for port in container["ports"]] == [9443, 9090]
     data = variables(objects)
     assert data["RAY_WEBHOOK_SERVING__PORT"] == "9443"
     assert data["RAY_WEBHOOK_LISTEN__ADMIN_PORT"] == "9090"
@@ -71,6 +68,7 @@ def test_a_control_plane_that_reaches_few_ports_or_no_pods_reaches_the_webhook()
     plain = helm()
     assert "dnsPolicy" not in pod_of(plain)
     assert "RAY_WEBHOOK_SERVING__PORT" not in variables(plain)
+    assert "clients" not in {volume["name"] for volume in pod_of(plain)["volumes"]}
 
 
 def test_a_trial_looks_after_namespaces_that_ask_for_it() -> None:
@@ -122,10 +120,9 @@ def test_a_secret_of_your_own_has_the_certificate_and_no_account_may_write_anoth
 ) -> None:
     authority = tmp_path / "ca.crt"
     authority.write_text("-----BEGIN CERTIFICATE-----\nMA==\n-----END CERTIFICATE-----\n")
-    source = "certificates.source=secret"
-    bundle = ("--set-file", f"certificates.caBundle={authority}")
-    optional = "evictions.enabled=true,nodeLabels={topology.kubernetes.io/zone}"
-    objects = helm("--set", f"{source},certificates.secretName=theirs,{optional}", *bundle)
+    values = ("certificates.secretName=theirs", "evictions.enabled=true", "nodeLabels={zone}")
+    flags = ",".join(("certificates.source=secret", *values))
+    objects = helm("--set", flags, "--set-file", f"certificates.caBundle={authority}")
     (volume,) = (each for each in pod_of(objects)["volumes"] if each["name"] == "tls")
     assert volume["secret"]["secretName"] == "theirs"
     assert "RAY_WEBHOOK_TLS__SOURCE" not in variables(objects)
@@ -142,9 +139,6 @@ def test_a_secret_of_your_own_has_the_certificate_and_no_account_may_write_anoth
     for entry in webhooks(objects).values():
         given = base64.b64decode(entry["clientConfig"]["caBundle"])
         assert given == authority.read_bytes()
-    assert "caBundle" in refusal("--set", f"{source},certificates.secretName=theirs")
-    assert "secretName" in refusal("--set", source, *bundle)
-    assert "secretName" in refusal("--set", "certificates.secretName=theirs")
 
 
 @pytest.mark.parametrize("kind", ["configMap", "secret"])
@@ -165,26 +159,14 @@ def test_authorities_of_clients_are_mounted_where_the_setting_says(
     assert tls.client_names == ["api"]
 
 
-def test_authorities_of_clients_are_in_one_place_and_nowhere_unless_named() -> None:
-    both = "webhook.clientAuthorities.secret=a,webhook.clientAuthorities.configMap=b"
-    assert "not both" in refusal("--set", both)
-    assert "clients" not in {volume["name"] for volume in pod_of(helm())["volumes"]}
-
-
 def test_reviews_come_from_everywhere_or_from_the_addresses_that_are_named() -> None:
     for blocks in ([], ["172.16.0.0/28", "fd00::/108"]):
-        objects = helm(
-            "--set-json",
-            f"networkPolicy.reviewsFrom={json.dumps(blocks)}",
-            "--set",
-            "networkPolicy.enabled=true",
-        )
-        policy = one(objects, "NetworkPolicy", "ray-webhook")
+        given = json.dumps({"enabled": True, "reviewsFrom": blocks})
+        policy = one(helm("--set-json", f"networkPolicy={given}"), "NetworkPolicy", "ray-webhook")
         (reviews,) = (
             rule for rule in policy["spec"]["ingress"] if rule["ports"] == [{"port": "https"}]
         )
         assert [each["ipBlock"]["cidr"] for each in reviews.get("from", ())] == blocks
-    assert "reviewsFrom" in refusal("--set-json", 'networkPolicy.reviewsFrom=["everywhere"]')
 
 
 def test_the_service_has_the_families_of_the_cluster_or_those_that_are_named() -> None:
@@ -192,14 +174,12 @@ def test_the_service_has_the_families_of_the_cluster_or_those_that_are_named() -
     flags = "service.ipFamilyPolicy=PreferDualStack,service.ipFamilies={IPv6,IPv4}"
     spec = one(helm("--set", flags), "Service")["spec"]
     assert (spec["ipFamilyPolicy"], spec["ipFamilies"]) == ("PreferDualStack", ["IPv6", "IPv4"])
-    assert "ipFamilies" in refusal("--set", "service.ipFamilies={IPv5}")
 
 
 def test_probes_have_times_of_your_own_and_nothing_else() -> None:
     probe = container_of(helm("--set", "probes.liveness.periodSeconds=30"))["livenessProbe"]
     assert (probe["periodSeconds"], probe["failureThreshold"]) == (30, 3)
     assert probe["httpGet"] == {"path": "/livez", "port": "admin"}
-    assert "httpGet" in refusal("--set", "probes.liveness.httpGet=x")
 
 
 def test_monitoring_stacks_find_what_is_theirs() -> None:
@@ -305,7 +285,6 @@ def test_updates_disruptions_and_the_runtime_are_values() -> None:
     none = helm("--set", "podDisruptionBudget.enabled=false,flowSchema.enabled=true")
     assert "PodDisruptionBudget" not in {found["kind"] for found in none}
     assert one(none, "FlowSchema")
-    assert "podDisruptionBudget" in refusal("--set", "podDisruptionBudget.minAvailable=half")
 
 
 @pytest.mark.parametrize(("release", "flag"), [
@@ -320,26 +299,6 @@ def test_names_that_no_service_can_have_are_refused(release: str, flag: str) -> 
     with pytest.raises(subprocess.CalledProcessError) as caught:
         template("--set-string", flag, release=release)
     assert "set fullnameOverride to a name of small letters" in caught.value.stderr
-
-
-@pytest.mark.parametrize(("flag", "complaint"), [
-    ("nameOverride=Upper", "nameOverride"),
-    (f"nameOverride={'n' * 64}", "nameOverride"),
-    ("commonLabels.a=b c", "commonLabels/a"),
-    ("monitoring.labels.a=-", "monitoring/labels/a"),
-    ("nodeSelector.a=b c", "nodeSelector/a"),
-    ("webhook.port=8080", "webhook.port and webhook.adminPort are both 8080"),
-    ("resources.limits.memory=", "resources/limits/memory"),
-    *[
-        (f"{value}=null", f"missing property '{value.rpartition('.')[2]}'")
-        for value in (
-            "replicas", "webhook", "webhook.port", "validating.failurePolicy",
-            "serviceAccount.create", "test.namespace", "config",
-        )
-    ],
-])  # fmt: skip
-def test_values_of_which_no_valid_object_comes_are_refused(flag: str, complaint: str) -> None:
-    assert complaint in refusal("--set", flag)
 
 
 TEXTS = {
@@ -400,7 +359,6 @@ def test_names_that_the_chart_sets_itself_are_refused() -> None:
     for name in one(helm(), "Deployment", "ray-webhook")["metadata"]["labels"]:
         for value in ("commonLabels", "podLabels"):
             assert value in refusal("--set-json", f"{value}={json.dumps({name: 'mine'})}")
-    assert "podAnnotations" in refusal("--set", "podAnnotations.checksum/settings=a")
 
 
 def test_an_annotation_of_a_configuration_replaces_that_of_the_chart() -> None:
