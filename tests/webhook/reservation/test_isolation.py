@@ -12,8 +12,8 @@ import pytest
 
 from tests.builders import ClusterBuilder, Object, a_cluster, a_pod, cluster_config
 from tests.harness.apiserver import pod_review
-from tests.harness.leases import Direct, lease_store
 from tests.harness.single_process import Lists
+from tests.webhook.reservation.server import Direct, lease_store
 from webhook.admission.pod_handler import PodHandler
 from webhook.admission.reviewer import Mutation
 from webhook.api.formats import LABEL_VALUE_MAX

@@ -10,9 +10,9 @@ import pytest
 
 from tests.harness.fake_api import LEASES, RAYCLUSTERS, FakeApi, Object, Request
 from tests.harness.following import beside, client_of, eventually, plain
-from tests.harness.leases import Direct, lease_store
 from tests.harness.objects import a_raycluster
 from tests.lab.bench.reservations import requests
+from tests.webhook.reservation.server import Direct, lease_store
 from webhook.api import names
 from webhook.api.review import Denied, NotNow
 from webhook.groups.identity import GroupKey, ShardKey

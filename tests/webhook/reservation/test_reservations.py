@@ -7,8 +7,8 @@ from typing import Any, cast
 
 import pytest
 
-from tests.harness.leases import Direct, lease_store
 from tests.harness.single_process import Lists, next_identity
+from tests.webhook.reservation.server import Direct, lease_store
 from webhook.api.review import Denied, NotNow
 from webhook.cache.live import LiveReader, Stores
 from webhook.cache.serve_stores import PodStore, RayClusterStore
