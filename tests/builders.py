@@ -31,48 +31,66 @@ def uid_of(cluster: str) -> str:
     return f"uid-of-{cluster}"
 
 
-class PodBuilder:
+class Built:
+    """An object under construction; every method returns the builder."""
+
+    api_version = "ray.io/v1"
+    kind = ""
+
+    def __init__(self, **meta: object) -> None:
+        self.value: Object = {
+            "apiVersion": self.api_version, "kind": self.kind, "metadata": meta, "spec": {},
+        }  # fmt: skip
+
+    def label(self, key: str, value: object) -> Self:
+        self.value["metadata"].setdefault("labels", {})[key] = value
+        return self
+
+    def annotated(self, key: str, value: object) -> Self:
+        self.value["metadata"].setdefault("annotations", {})[key] = value
+        return self
+
+    def meta(self, **fields: object) -> Self:
+        self.value["metadata"].update(fields)
+        return self
+
+    def spec(self, **fields: object) -> Self:
+        self.value["spec"].update(fields)
+        return self
+
+    def build(self) -> Object:
+        """Return a copy, so that one builder can give several versions."""
+        return copy.deepcopy(self.value)
+
+
+class PodBuilder(Built):
     """A worker pod as KubeRay sends it. `env`, `tpu` and the like are of the last container."""
 
+    api_version = "v1"
+    kind = "Pod"
+
     def __init__(self) -> None:
-        self._labels = {
-            "app.kubernetes.io/name": "kuberay",
-            "ray.io/is-ray-node": "yes",
-            names.LABEL_NODE_TYPE: names.NODE_TYPE_WORKER,
-        }
-        self._annotations: dict[str, str] = {}
-        self._cluster = "cluster"
-        self._owned = True
-        self._spec: Object = {
-            "containers": [{"name": "ray-worker", "image": "rayproject/ray:2.54.0", "env": []}]
-        }
-        self._current: Object = self._spec["containers"][0]
+        super().__init__(namespace=NAMESPACE)
+        self.label("app.kubernetes.io/name", "kuberay").label("ray.io/is-ray-node", "yes")
+        self.label(names.LABEL_NODE_TYPE, names.NODE_TYPE_WORKER).of("cluster")
+        self.container("ray-worker", image="rayproject/ray:2.54.0", env=[])
 
     def worker(self, group: str) -> Self:
-        self._labels[names.LABEL_GROUP] = group
-        return self
+        return self.label(names.LABEL_GROUP, group)
 
     def of(self, cluster: str) -> Self:
-        self._cluster = cluster
-        return self
+        owner = {
+            "apiVersion": "ray.io/v1", "kind": "RayCluster", "name": cluster,
+            "uid": uid_of(cluster), "controller": True, "blockOwnerDeletion": True,
+        }  # fmt: skip
+        self.meta(generateName=f"{cluster}-worker-", ownerReferences=[owner])
+        return self.label(names.LABEL_CLUSTER, cluster)
 
     def head(self) -> Self:
-        self._labels |= {
-            names.LABEL_NODE_TYPE: names.NODE_TYPE_HEAD,
-            names.LABEL_GROUP: names.HEAD_GROUP,
-        }
-        return self
+        return self.worker(names.HEAD_GROUP).label(names.LABEL_NODE_TYPE, names.NODE_TYPE_HEAD)
 
     def orphan(self) -> Self:
-        self._owned = False
-        return self
-
-    def label(self, key: str, value: str) -> Self:
-        self._labels[key] = value
-        return self
-
-    def annotated(self, key: str, value: str) -> Self:
-        self._annotations[key] = value
+        del self.value["metadata"]["ownerReferences"]
         return self
 
     def gated(self, *gates: str) -> Self:
@@ -96,23 +114,19 @@ class PodBuilder:
 
     def behind(self, name: str) -> Self:
         """Put a sidecar first, as service meshes do; the former first has KubeRay's command."""
-        first = self._spec["containers"][0]
-        first["env"] = [
-            *(first.get("env") or []),
-            {"name": names.RAY_START_COMMAND, "value": "ray start --block"},
-        ]
-        self._spec["containers"].insert(0, {"name": name, "image": "busybox:1.37"})
+        containers = self.value["spec"]["containers"]
+        command = {"name": names.RAY_START_COMMAND, "value": "ray start --block"}
+        containers[0].setdefault("env", []).append(command)
+        containers.insert(0, {"name": name, "image": "busybox:1.37"})
         return self
 
     def env(self, name: str, value: str | None) -> Self:
-        entry = {"name": name} if value is None else {"name": name, "value": value}
-        self._current.setdefault("env", []).append(entry)
-        return self
+        return self._add_variable(
+            {"name": name} if value is None else {"name": name, "value": value}
+        )
 
     def env_from(self, name: str, path: str) -> Self:
-        entry = {"name": name, "valueFrom": {"fieldRef": {"fieldPath": path}}}
-        self._current.setdefault("env", []).append(entry)
-        return self
+        return self._add_variable({"name": name, "valueFrom": {"fieldRef": {"fieldPath": path}}})
 
     def resource(self, key: str, amount: str | float, kind: str = "limits") -> Self:
         self._current.setdefault("resources", {}).setdefault(kind, {})[key] = amount
@@ -132,68 +146,39 @@ class PodBuilder:
         )
 
     def selecting(self, key: str, value: str) -> Self:
-        self._spec.setdefault("nodeSelector", {})[key] = value
+        self.value["spec"].setdefault("nodeSelector", {})[key] = value
         return self
 
-    def spec(self, **fields: object) -> Self:
-        self._spec |= fields
+    def _add_variable(self, entry: Object) -> Self:
+        self._current.setdefault("env", []).append(entry)
         return self
-
-    def build(self) -> Object:
-        meta: Object = {
-            "generateName": f"{self._cluster}-worker-",
-            "namespace": NAMESPACE,
-            "labels": {**self._labels, names.LABEL_CLUSTER: self._cluster},
-        }
-        if self._annotations:
-            meta["annotations"] = self._annotations
-        if self._owned:
-            owner = {
-                "apiVersion": "ray.io/v1",
-                "kind": "RayCluster",
-                "name": self._cluster,
-                "uid": uid_of(self._cluster),
-            }
-            meta["ownerReferences"] = [{**owner, "controller": True, "blockOwnerDeletion": True}]
-        return copy.deepcopy(
-            {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": self._spec}
-        )
 
     def _add(self, kind: str, name: str, fields: dict[str, object]) -> Self:
-        self._current = {"name": name, "image": "busybox:1.37", **fields}
-        self._spec.setdefault(kind, []).append(self._current)
+        self._current: Object = {"name": name, "image": "busybox:1.37", **fields}
+        self.value["spec"].setdefault(kind, []).append(self._current)
         return self
 
 
-class ClusterBuilder:
+class ClusterBuilder(Built):
     """A RayCluster with its worker groups."""
 
+    kind = "RayCluster"
+
     def __init__(self, name: str) -> None:
-        self._meta: Object = {"name": name, "namespace": NAMESPACE, "uid": uid_of(name)}
-        self._groups: list[Object] = []
-        self._spec: Object = {}
-        self._head: Object = {}
+        super().__init__(name=name, namespace=NAMESPACE, uid=uid_of(name))
+        head = {"rayStartParams": {}, "template": _template("ray-head")}
+        self.spec(headGroupSpec=head, workerGroupSpecs=[])
 
     def head(self, **fields: object) -> Self:
-        self._head |= fields
+        self.value["spec"]["headGroupSpec"]["template"]["spec"] |= fields
         return self
 
     def group(
         self, name: str, *, hosts: int = 1, replicas: int | None = 1, **fields: object
     ) -> Self:
-        template = {
-            "spec": {"containers": [{"name": "ray-worker", "image": "rayproject/ray:2.54.0"}]}
-        }
-        self._groups.append(
-            {
-                "groupName": name, "numOfHosts": hosts, "replicas": replicas, "template": template,
-                **fields,
-            }
-        )  # fmt: skip
-        return self
-
-    def annotated(self, key: str, value: str) -> Self:
-        self._meta.setdefault("annotations", {})[key] = value
+        group = {"groupName": name, "numOfHosts": hosts, "replicas": replicas}
+        group["template"] = _template("ray-worker")
+        self.value["spec"]["workerGroupSpecs"].append({**group, **fields})
         return self
 
     def opting(self, **values: str) -> Self:
@@ -202,28 +187,9 @@ class ClusterBuilder:
             self.annotated(names.PREFIX + name.replace("_", "-"), value)
         return self
 
-    def spec(self, **fields: object) -> Self:
-        self._spec |= fields
-        return self
 
-    def labelled(self, key: str, value: str) -> Self:
-        self._meta.setdefault("labels", {})[key] = value
-        return self
-
-    def build(self) -> Object:
-        head = {
-            "rayStartParams": {},
-            "template": {
-                "spec": {
-                    "containers": [{"name": "ray-head", "image": "rayproject/ray:2.54.0"}],
-                    **self._head,
-                }
-            },
-        }
-        spec = {**self._spec, "headGroupSpec": head, "workerGroupSpecs": self._groups}
-        return copy.deepcopy(
-            {"apiVersion": "ray.io/v1", "kind": "RayCluster", "metadata": self._meta, "spec": spec}
-        )
+def _template(container: str) -> Object:
+    return {"spec": {"containers": [{"name": container, "image": "rayproject/ray:2.54.0"}]}}
 
 
 def a_pod() -> PodBuilder:

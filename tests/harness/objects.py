@@ -1,6 +1,8 @@
 """Worker pods and RayClusters as the API server stores them."""
 
+from tests import builders
 from tests.harness.fake_api import Object
+from webhook.api import names
 from webhook.groups.identity import GroupKey, HostIdentity
 
 KEY = GroupKey("default", "uid-of-ray", "tpu")
@@ -14,27 +16,12 @@ def a_pod(
     group: str = "tpu",
     namespace: str = "default",
 ) -> Object:
-    labels = {
-        "ray.io/cluster": cluster,
-        "ray.io/group": group,
-        "ray.io/node-type": "worker",
-        "app": "ray",
-    }
-    if identity is not None:
-        labels["ray.io/worker-group-replica-index"] = str(identity.replica)
-        if identity.name:
-            labels["ray.io/worker-group-replica-name"] = identity.name
-            labels["ray.io/replica-host-index"] = str(identity.host)
-    owner = {
-        "apiVersion": "ray.io/v1", "kind": "RayCluster", "name": cluster,
-        "uid": f"uid-of-{cluster}", "controller": True,
-    }  # fmt: skip
-    meta = {"name": name, "namespace": namespace, "labels": labels, "ownerReferences": [owner]}
-    return {
-        "kind": "Pod",
-        "metadata": meta,
-        "spec": {"containers": [{"name": "ray", "env": [{"name": "A", "value": "b"}]}]},
-    }
+    pod = builders.a_pod().of(cluster).worker(group).env("A", "b")
+    if identity is not None and identity.name:
+        pod.identity(identity.replica, identity.host, identity.name)
+    elif identity is not None:
+        pod.label(names.LABEL_REPLICA_INDEX, str(identity.replica))
+    return pod.meta(name=name, namespace=namespace).build()
 
 
 def terminating(pod: Object) -> Object:

@@ -1,9 +1,9 @@
 """Builders of valid Ray objects, which tests then change."""
 
-import copy
 from collections.abc import Iterator
 from typing import Any, Self
 
+from tests import builders
 from webhook.validation.finding import Finding
 from webhook.validation.rule_settings import DEFAULTS, RuleSettings
 from webhook.validation.ruleset import check, check_update
@@ -13,39 +13,17 @@ IMAGE = "rayproject/ray:2.55.1"
 Json = dict[str, Any]
 
 
-class Built:
-    """An object under construction; every method returns the builder."""
-
-    kind = ""
+class Built(builders.Built):
+    """A Ray object under construction."""
 
     def __init__(self, name: str = "demo") -> None:
-        self.value: Json = {
-            "apiVersion": "ray.io/v1", "kind": self.kind, "metadata": {"name": name}, "spec": {},
-        }  # fmt: skip
+        super().__init__(name=name)
 
     def named(self, name: str) -> Self:
-        self.value["metadata"]["name"] = name
-        return self
-
-    def label(self, key: str, value: object) -> Self:
-        self.value["metadata"].setdefault("labels", {})[key] = value
-        return self
+        return self.meta(name=name)
 
     def annotation(self, key: str, value: object) -> Self:
-        self.value["metadata"].setdefault("annotations", {})[key] = value
-        return self
-
-    def meta(self, **fields: object) -> Self:
-        self.value["metadata"].update(fields)
-        return self
-
-    def spec(self, **fields: object) -> Self:
-        self.value["spec"].update(fields)
-        return self
-
-    def build(self) -> Json:
-        """Return a copy, so that one builder can give several versions."""
-        return copy.deepcopy(self.value)
+        return self.annotated(key, value)
 
 
 class ClusterBuilder(Built):

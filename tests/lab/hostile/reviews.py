@@ -4,9 +4,9 @@ import json
 from itertools import cycle
 from typing import Final
 
-from tests.builders import a_cluster
+from tests.builders import Object, a_cluster
 from tests.harness.apiserver import object_review, pod_review
-from tests.harness.pods import Object, worker
+from tests.harness.pods import worker
 
 _V7X: Final = {
     "cloud.google.com/gke-tpu-accelerator": "tpu7x",

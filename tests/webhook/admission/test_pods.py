@@ -84,7 +84,7 @@ def test_a_worker_of_a_cluster_that_is_too_large_to_be_read_is_refused_with_its_
 
 
 def test_a_worker_of_an_ignored_cluster_passes_untouched() -> None:
-    ignored = a_cluster("c").group("g", hosts=2).labelled(names.LABEL_IGNORE, "true")
+    ignored = a_cluster("c").group("g", hosts=2).label(names.LABEL_IGNORE, "true")
     assert decide(a_pod().worker("g").of("c").tpu(4), ignored).answer == ALLOWED
 
 

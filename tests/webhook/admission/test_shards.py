@@ -114,7 +114,7 @@ def a_going_shard() -> Object:
     return going
 
 
-IGNORED = a_shard("a", "x").labelled(names.LABEL_IGNORE, "true")
+IGNORED = a_shard("a", "x").label(names.LABEL_IGNORE, "true")
 
 
 @pytest.mark.parametrize(
@@ -125,7 +125,7 @@ IGNORED = a_shard("a", "x").labelled(names.LABEL_IGNORE, "true")
         (a_cluster("a").annotated(INDEX, "x").build(), None, {}),
         (a_cluster("a").annotated(INDEX, "0").build(), a_shard("a", "0").build(), {}),  # it left
         *(
-            (each.labelled("team", "x").build(), each.build(), {})  # however wrong it was before
+            (each.label("team", "x").build(), each.build(), {})  # however wrong it was before
             for each in (a_shard("a", "x"), a_shard("a", "0"), a_shard("a", group="a b"))
         ),
         (IGNORED.build(), None, {}),
@@ -212,7 +212,7 @@ def test_without_shards_every_ray_cluster_passes() -> None:
 def test_late_news_of_a_deleted_cluster_is_not_taken_for_the_new_one_of_its_name() -> None:
     server = Server(a_shard("a", "0"))
     assert server.index(a_shard("a")) == "0"
-    server.clusters.put(cluster_config(a_shard("a", "0").labelled(names.LABEL_IGNORE, "true")))
+    server.clusters.put(cluster_config(a_shard("a", "0").label(names.LABEL_IGNORE, "true")))
     server.clusters.remove(NAMESPACE, "a", "uid-of-a")
     assert server.index(a_shard("b")) == "1", "a was created again, and no one has seen it yet"
 

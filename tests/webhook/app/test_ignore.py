@@ -17,8 +17,8 @@ from webhook.groups.group_config import ClusterIndex
 )
 def test_a_label_exempts_a_raycluster_where_it_may(tmp_path: Path, flag: str, leaves: bool) -> None:
     built = a_cluster("c").group("g", hosts=2).group("g", hosts=2).opting(shard_group="search")
-    cluster = built.labelled(names.LABEL_IGNORE, "true").build()  # no rule would let it pass
-    other = a_cluster("d").group("g").labelled(names.LABEL_IGNORE, "true").build()
+    cluster = built.label(names.LABEL_IGNORE, "true").build()  # no rule would let it pass
+    other = a_cluster("d").group("g").label(names.LABEL_IGNORE, "true").build()
     state = tmp_path / "state.json"
     state.write_text(json.dumps(cluster))
     with (
@@ -35,6 +35,6 @@ def test_a_label_exempts_a_raycluster_where_it_may(tmp_path: Path, flag: str, le
 
 def test_the_index_that_the_controller_reads_knows_it_as_one_like_all_others() -> None:
     index = ClusterIndex(ignoring=False)
-    index.put(cluster_config(a_cluster("c").labelled(names.LABEL_IGNORE, "true")))
+    index.put(cluster_config(a_cluster("c").label(names.LABEL_IGNORE, "true")))
     (known,) = index
     assert not known.ignored

@@ -88,7 +88,7 @@ async def test_the_reason_of_a_503_is_in_kubectl_log_metrics_readiness(tmp_path:
     assert (refused.status_code, status["kind"], status["code"]) == (503, "Status", 503)
     assert "retry-after" not in refused.headers
     message = status["message"]
-    assert message.startswith("Pod default/odd-hosts-4-worker-: a live read failed: ")
+    assert message.startswith("Pod team/odd-worker-: a live read failed: ")
     assert verbose.status_code == 200
     assert f": {message}\n" in verbose.text
     assert "ray_webhook_undecided_reviews_total 1.0\n" in metrics

@@ -231,7 +231,7 @@ def rayclusters(draw: st.DrawFn) -> ClusterBuilder:
             '{"groups": {"a": {"max-cpu": 8, "max-memory": "16Gi", "resize-timeout": 60}}}',
         )
     if draw(st.integers(0, 3)) == 0:
-        built.labelled(names.LABEL_IGNORE, "true")
+        built.label(names.LABEL_IGNORE, "true")
     return built
 
 

@@ -398,7 +398,7 @@ def test_a_cluster_that_was_recreated_or_is_being_deleted_is_left_alone() -> Non
 def test_a_label_exempts_a_cluster_where_allowed(indexed: bool, ignoring: bool) -> None:
     server = Server()
     if indexed:
-        server.cluster.labelled(names.LABEL_IGNORE, "true")
+        server.cluster.label(names.LABEL_IGNORE, "true")
     server.document["metadata"]["labels"] = {names.LABEL_IGNORE: "true"}
     looked(server, 0.0, ignoring=ignoring)
     assert server.recorded is not ignoring

@@ -93,7 +93,7 @@ def placed(replicas: int) -> Scene:
     """Return slices that Kueue keeps within blocks of nodes, all in one but the last host."""
     annotations = {names.KUEUE_SLICE_REQUIRED_TOPOLOGY: LEVEL}
     cluster = llama_of({"metadata": {"annotations": annotations}}, replicas)
-    scene = Scene(cluster.labelled(names.LABEL_KUEUE_QUEUE, "tpus"))
+    scene = Scene(cluster.label(names.LABEL_KUEUE_QUEUE, "tpus"))
     for node in scene.nodes:
         node["metadata"]["labels"] = {LEVEL: "first"}
     assert scene.ids() == []

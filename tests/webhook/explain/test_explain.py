@@ -125,7 +125,7 @@ IDENTITYLESS = {"labels": dict.fromkeys((*names.IDENTITY_LABELS, names.LABEL_LEG
 DELETED = {"deletionTimestamp": "2026-11-21T11:59:00Z"}
 UNNUMBERED = asking(SHARD_GROUP="search")
 WARNED = f"! no shard variables: the RayCluster has no {names.ANNOTATION_SHARD_INDEX} yet"
-IGNORED = asking(**SHARD).labelled(names.LABEL_IGNORE, "true")
+IGNORED = asking(**SHARD).label(names.LABEL_IGNORE, "true")
 
 
 @pytest.mark.parametrize(("scene", "pod", "text"), [

@@ -12,8 +12,8 @@ def test_of_groups_with_one_name_the_first_counts() -> None:
 
 
 def test_only_the_word_true_makes_a_cluster_ignored() -> None:
-    assert cluster_config(a_cluster("c").labelled(names.LABEL_IGNORE, "true")).ignored
-    assert not cluster_config(a_cluster("c").labelled(names.LABEL_IGNORE, "True")).ignored
+    assert cluster_config(a_cluster("c").label(names.LABEL_IGNORE, "true")).ignored
+    assert not cluster_config(a_cluster("c").label(names.LABEL_IGNORE, "True")).ignored
 
 
 def test_a_recreated_cluster_replaces_the_old_one_and_outlives_its_late_removal() -> None:

@@ -37,8 +37,8 @@ def is_subdomain(text: str) -> bool:
 
 @pytest.mark.parametrize(("cluster", "word"), [
     (asking("pod"), "'pod' is unknown"), (asking(""), ""),
-    (asking(REPLICA).labelled(names.LABEL_GANG, "true"), names.LABEL_GANG),
-    (asking(REPLICA).labelled("kai.scheduler/queue", "q"), "kai.scheduler/queue"),
+    (asking(REPLICA).label(names.LABEL_GANG, "true"), names.LABEL_GANG),
+    (asking(REPLICA).label("kai.scheduler/queue", "q"), "kai.scheduler/queue"),
     (asking(REPLICA).head(schedulerName="volcano"), "volcano"),
     (asking(REPLICA).head(evictionResponders=[{"name": "a.example.com"}]), "evictionResponders"),
     (asking(REPLICA).group("v", template={"spec": {"schedulerName": "yunikorn"}}), "yunikorn"),

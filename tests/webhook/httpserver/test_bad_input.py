@@ -5,9 +5,10 @@ from typing import Any
 
 import pytest
 
+from tests.builders import Object
 from tests.harness.apiserver import ApiServer, pod_review
 from tests.harness.listener import until
-from tests.harness.pods import Object, without, worker
+from tests.harness.pods import worker
 from tests.harness.server import Running
 
 NODES = "cloud.google.com/gke-tpu-topology"
@@ -18,7 +19,8 @@ HOST = "metadata.labels[ray.io/replica-host-index]"
 
 
 def a_stray() -> Object:
-    pod = without(without(worker("plain"), "ray.io/cluster"), "ray.io/group")
+    pod = worker("plain")
+    del pod["metadata"]["labels"]["ray.io/cluster"], pod["metadata"]["labels"]["ray.io/group"]
     pod["metadata"]["ownerReferences"] = []
     return pod
 

@@ -10,7 +10,7 @@ import httpx
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
-from tests.harness.pods import Object
+from tests.builders import Object
 from tests.lab.hostile.bodies import MUTATE, Body, Service, applied, bodies, changed, reviews, state
 
 

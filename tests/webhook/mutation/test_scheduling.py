@@ -81,9 +81,9 @@ def test_a_host_has_its_pod_group_or_a_warning_and_all_else(
 
 
 @pytest.mark.parametrize("cluster", [
-    asking("cluster").labelled(names.LABEL_GANG, "true"),
-    asking("replica").labelled(names.LABEL_GANG, "true"),
-    asking("replica").labelled("volcano.sh/queue-name", "team"),
+    asking("cluster").label(names.LABEL_GANG, "true"),
+    asking("replica").label(names.LABEL_GANG, "true"),
+    asking("replica").label("volcano.sh/queue-name", "team"),
     asking("cluster").spec(enableInTreeAutoscaling=True),
     asking("everything"),
     asking("replica").head(evictionResponders=RESPONDERS),
@@ -98,7 +98,7 @@ def test_a_cluster_without_its_gang_has_pods_that_say_why(cluster: ClusterBuilde
 
 
 def test_pods_that_kuberay_put_into_its_own_gang_stay_there_without_a_word() -> None:
-    cluster = asking("worker-group").labelled(names.LABEL_GANG, "true")
+    cluster = asking("worker-group").label(names.LABEL_GANG, "true")
     for pod in (a_head(), a_host()):
         decided = decide(pod.spec(schedulingGroup={"podGroupName": "c-cluster"}), cluster)
         assert group_of(decided) == "c-cluster"
@@ -115,7 +115,7 @@ def test_the_policy_may_change_while_pods_of_a_replica_come() -> None:
 
 def test_a_head_without_an_owner_or_of_an_ignored_cluster_passes_untouched() -> None:
     assert decide(a_head().orphan(), asking("cluster")).patch == []
-    assert decide(a_head(), asking("cluster").labelled(names.LABEL_IGNORE, "true")).patch == []
+    assert decide(a_head(), asking("cluster").label(names.LABEL_IGNORE, "true")).patch == []
 
 
 def test_a_head_holds_no_identity() -> None:

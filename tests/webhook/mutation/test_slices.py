@@ -83,7 +83,7 @@ def test_what_nobody_knows_is_left_out_and_what_follows_from_the_chips_is_not() 
 def test_kueue_chooses_the_nodes_so_that_nothing_of_ours_stands_in_its_way(key: str) -> None:
     pod, cluster = a_whole().annotated(key, "true"), a_cluster("c").group("g", hosts=2)
     assert keys_of(decide(pod, cluster).pod) == {names.NODE_POOL}
-    assert keys_of(decide(pod, cluster.labelled(names.LABEL_KUEUE_QUEUE, "tpus")).pod) == set()
+    assert keys_of(decide(pod, cluster.label(names.LABEL_KUEUE_QUEUE, "tpus")).pod) == set()
 
 
 @pytest.mark.parametrize(
