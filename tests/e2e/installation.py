@@ -52,7 +52,7 @@ def rendered(values: Sequence[str] = ()) -> list[Object]:
     makes: without the controller unless a value adds it.
     """
     base = ("certificates.source=cert-manager", "controller.events=false")
-    found = helm("--set", ",".join([*base, *values]))
+    found = helm(*base, *values)
     return [each for each in found if not each["apiVersion"].startswith("cert-manager.io/")]
 
 

@@ -2,7 +2,7 @@
 
 import copy
 import subprocess
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Sequence
 from functools import cache
 from typing import Any
 
@@ -25,15 +25,22 @@ _CHART_ONLY = ("app.kubernetes.io/managed-by", "app.kubernetes.io/version", "hel
 
 
 def kustomize(folder: str) -> list[Object]:
-    return _objects(run("kustomize", "build", str(ROOT / folder)).stdout)
+    return objects_in(run("kustomize", "build", str(ROOT / folder)).stdout)
 
 
 def installation(mode: str, *values: str) -> list[Object]:
-    return helm("--set", ",".join([f"certificates.source={mode}", *values]))
+    return helm(f"certificates.source={mode}", *values)
 
 
-def helm(*flags: str, release: str = "ray-webhook", namespace: str = "ray-webhook") -> list[Object]:
-    return _objects(template("--skip-tests", *flags, release=release, namespace=namespace).stdout)
+def helm(
+    *values: str,
+    flags: Sequence[str] = (),
+    release: str = "ray-webhook",
+    namespace: str = "ray-webhook",
+) -> list[Object]:
+    """Return the objects of the chart with values, without those of `helm test`."""
+    flags = ("--skip-tests", "--set", ",".join(values), *flags)
+    return objects_in(template(*flags, release=release, namespace=namespace).stdout)
 
 
 def template(
@@ -44,9 +51,9 @@ def template(
     return run("helm", "template", release, str(CHART), *where, *registry, *flags)
 
 
-def refusal(*flags: str) -> str:
+def refusal(value: str, flag: str = "--set", release: str = "ray-webhook") -> str:
     with pytest.raises(subprocess.CalledProcessError) as caught:
-        template(*flags)
+        template(flag, value, release=release)
     return str(caught.value.stderr)
 
 
@@ -101,7 +108,7 @@ class _UniqueKeys(yaml.CSafeLoader):
         return super().construct_mapping(node, deep)
 
 
-def _objects(text: str) -> list[Object]:
+def objects_in(text: str) -> list[Object]:
     return [document for document in yaml.load_all(text, _UniqueKeys) if document]
 
 

@@ -219,7 +219,7 @@ def test_entries_fail_closed_for_what_cannot_run_without_the_webhook(mode: str) 
 
 
 def test_a_pod_is_asked_about_by_one_entry_and_waits_longer_where_it_has_to() -> None:
-    found = webhooks(helm("--set", "mutating.timeoutSeconds=20"))
+    found = webhooks(helm("mutating.timeoutSeconds=20"))
     needed, optional = found["pods.admission.ray.io"], found["optional-pods.admission.ray.io"]
     differing = {"name", "matchConditions", "failurePolicy", "timeoutSeconds"}
     assert {key for key in needed if needed[key] != optional[key]} == differing
@@ -234,7 +234,7 @@ def test_a_pod_is_asked_about_by_one_entry_and_waits_longer_where_it_has_to() ->
         names.RESOURCE_TPU,
     ):
         assert f'"{name}"' in condition["expression"]
-    every = webhooks(helm("--set", "mutating.failClosed=all"))["pods.admission.ray.io"]
+    every = webhooks(helm("mutating.failClosed=all"))["pods.admission.ray.io"]
     assert "matchConditions" not in every
 
 
@@ -373,11 +373,11 @@ def test_the_controller_may_write_events_and_its_lease_and_nothing_else(mode: st
 def test_without_events_the_chart_has_no_rights_for_them_and_without_anything_no_controller() -> (
     None
 ):
-    objects = helm("--set", f"controller.events=false,{PUBLISHING}")
+    objects = helm(f"controller.events=false,{PUBLISHING}")
     assert not {right for right in rights_of_controller(objects) if "events" in right}
     given = variables(objects, "ray-webhook-controller")
     assert given[variable("installation.components")] == "pod-groups"
-    without = helm("--set", "controller.events=false")
+    without = helm("controller.events=false")
     assert not [found for found in without if "controller" in found["metadata"]["name"]]
 
 

@@ -55,6 +55,7 @@ def test_kustomize_edit_changes_namespace_image_and_replicas_as_values_do(
         "replicas ray-webhook=3",
     )
     values = "image.registry=mirror.example.com/team,image.tag=v9,replicas=3"
-    flags = ("--set", f"certificates.source={source},{values}")
-    assert without_namespace(objects) == by_identity(helm(*flags, namespace="elsewhere"))
+    assert without_namespace(objects) == by_identity(
+        helm(f"certificates.source={source}", values, namespace="elsewhere")
+    )
     assert one(objects, "Namespace")["metadata"]["name"] == "elsewhere"

@@ -18,11 +18,12 @@ from tests.manifests.render import (
     helm,
     installation,
     kustomize,
+    objects_in,
     one,
-    pod_of,
     refusal,
     run,
     template,
+    webhooks,
 )
 from webhook import __version__
 from webhook.config.settings_file import API_VERSION, KIND
@@ -41,7 +42,7 @@ def test_the_defaults_pass_the_linter_of_helm_and_are_at_most_twenty_objects() -
 
 @pytest.mark.parametrize("file", sorted((CHART / "ci").iterdir()), ids=lambda file: file.stem)
 def test_the_values_for_chart_testing_render(file: Path) -> None:
-    assert helm("--values", str(file))
+    assert helm(flags=("--values", str(file)))
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -72,10 +73,10 @@ def test_a_component_adds_rules_and_a_setting_and_nothing_else(
 
 def test_the_monitoring_of_the_chart_is_that_of_the_manifests() -> None:
     parts = ("serviceMonitor", "prometheusRule", "dashboard.enabled")
-    flags = ("--set", ",".join(f"monitoring.{part}=true" for part in parts))
+    values = (f"monitoring.{part}=true" for part in parts)
     from_chart = by_identity(
         found
-        for found in helm(*flags)
+        for found in helm(*values)
         if found["apiVersion"].startswith("monitoring")
         or "dashboard" in found["metadata"]["name"]
         or (found["kind"], found["metadata"]["name"]) == ("Service", "ray-webhook-controller")
@@ -85,11 +86,9 @@ def test_the_monitoring_of_the_chart_is_that_of_the_manifests() -> None:
 
 
 def test_where_the_chart_installs_no_controller_nobody_misses_one() -> None:
-    flags = ("--set", "monitoring.prometheusRule=true,controller.events=false")
-    (rule,) = (each for each in helm(*flags) if each["kind"] == "PrometheusRule")
-    (whole,) = (
-        each for each in kustomize("manifests/monitoring") if each["kind"] == "PrometheusRule"
-    )
+    objects = helm("monitoring.prometheusRule=true,controller.events=false")
+    rule = one(objects, "PrometheusRule")
+    whole = one(kustomize("manifests/monitoring"), "PrometheusRule")
     usual = whole["spec"]["groups"][0]["rules"]
     kept = [each for each in usual if each["alert"] != "RayWebhookNobodyLeads"]
     assert len(kept) == len(usual) - 1
@@ -108,9 +107,7 @@ def test_every_object_of_a_namespace_names_it() -> None:
 
 
 def test_a_release_of_another_name_in_another_namespace_is_consistent(tmp_path: Path) -> None:
-    objects = helm(
-        "--set", "certificates.source=self-signed", release="second", namespace="elsewhere"
-    )
+    objects = helm("certificates.source=self-signed", release="second", namespace="elsewhere")
     assert not [text for text in references(objects) if text in {"ray-webhook", "ray-webhook-tls"}]
     settings = environment(objects, "second-ray-webhook", tmp_path)
     named = settings["RAY_WEBHOOK_INSTALLATION__NAME"]
@@ -181,34 +178,10 @@ def references(objects: list[Object]) -> list[str]:
     ],
 ])  # fmt: skip
 def test_values_that_cannot_work_are_refused_by_name(flag: str, complaint: str) -> None:
-    assert complaint in refusal("--set", flag)
+    assert complaint in refusal(flag)
 
 
-def test_values_reach_the_objects() -> None:
-    flags = (
-        "image.tag=v9,mutating.failurePolicy=Ignore,ignoredNamespaces={a,b},"
-        "networkPolicy.enabled=false,priorityClassName=high"
-    )
-    objects = helm("--set", f"{flags},schedulingGroups.publish=true")
-    for name in ("ray-webhook", "ray-webhook-controller"):
-        assert container_of(objects, name)["image"] == f"{IMAGE}:v9"
-        assert pod_of(objects, name)["priorityClassName"] == "high"
-    for webhook in one(objects, "MutatingWebhookConfiguration")["webhooks"]:
-        named = webhook["namespaceSelector"]["matchExpressions"][0]
-        assert named["values"] == [
-            "ray-webhook", "kube-system", "kube-public", "kube-node-lease", "a", "b",
-        ]  # fmt: skip
-    assert not {"NetworkPolicy", "PriorityClass"} & {found["kind"] for found in objects}
-
-
-def test_the_image_may_have_another_registry_for_all_charts_and_a_digest() -> None:
-    digest = f"sha256:{'0' * 64}"
-    flags = (
-        "image.registry=registry.example.com,image.repository=tools/ray-webhook,"
-        f"image.digest={digest}"
-    )
-    container = container_of(helm("--set", flags))
-    assert container["image"] == f"registry.example.com/tools/ray-webhook@{digest}"
+def test_every_image_can_be_in_another_registry() -> None:
     flags = "image.registry=,global.imageRegistry=mirror.example.com"
     everywhere = template("--set", flags).stdout
     assert set(re.findall(r"image: (.+)", everywhere)) == {
@@ -216,9 +189,25 @@ def test_the_image_may_have_another_registry_for_all_charts_and_a_digest() -> No
     }
 
 
+def test_namespaces_are_left_alone_and_selected_by_further_conditions() -> None:
+    objects = helm(
+        "ignoredNamespaces={a,b},namespaceSelector.matchLabels.team=ml",
+        "namespaceSelector.matchExpressions[0].key=tier",
+        "namespaceSelector.matchExpressions[0].operator=Exists",
+    )
+    for entry in webhooks(objects).values():
+        selector = entry["namespaceSelector"]
+        assert selector["matchLabels"] == {"team": "ml"}
+        ignored, _, tier = selector["matchExpressions"]
+        assert ignored["values"] == [
+            "ray-webhook", "kube-system", "kube-public", "kube-node-lease", "a", "b",
+        ]  # fmt: skip
+        assert tier == {"key": "tier", "operator": "Exists"}
+
+
 def test_every_pod_pulls_with_the_secrets_of_the_chart_and_of_all_charts() -> None:
     flags = "imagePullSecrets[0].name=own,global.imagePullSecrets[0].name=all"
-    objects = [each for each in yaml.safe_load_all(template("--set", flags).stdout) if each]
+    objects = objects_in(template("--set", flags).stdout)
     pods = [each["spec"]["template"] for each in objects if each["kind"] == "Deployment"]
     pods += [each for each in objects if each["kind"] == "Pod"]
     assert len(pods) == 3
@@ -226,48 +215,9 @@ def test_every_pod_pulls_with_the_secrets_of_the_chart_and_of_all_charts() -> No
         assert found["spec"]["imagePullSecrets"] == [{"name": "all"}, {"name": "own"}]
 
 
-def test_objects_have_the_labels_and_annotations_that_the_values_name() -> None:
-    own = "annotations.a=1,service.annotations.b=2"
-    flags = f"{own},mutating.annotations.c=3,validating.annotations.d=4"
-    objects = helm("--set-string", flags)
-    for kind, annotation in (
-        ("Deployment", ("a", "1")),
-        ("Service", ("b", "2")),
-        ("MutatingWebhookConfiguration", ("c", "3")),
-        ("ValidatingWebhookConfiguration", ("d", "4")),
-    ):
-        found = one(objects, kind, "ray-webhook")["metadata"]
-        assert annotation in found["annotations"].items()
-    for found in objects:
-        labels = found["metadata"]["labels"]
-        assert labels["app.kubernetes.io/version"] == __version__
-        assert labels["helm.sh/chart"] == f"ray-webhook-{__version__}"
-
-
-def test_namespaces_are_selected_by_further_conditions() -> None:
-    objects = helm(
-        "--set",
-        "namespaceSelector.matchLabels.team=ml,namespaceSelector.matchExpressions[0].key=tier,"
-        "namespaceSelector.matchExpressions[0].operator=Exists",
-    )
-    (webhook,) = one(objects, "ValidatingWebhookConfiguration")["webhooks"]
-    selector = webhook["namespaceSelector"]
-    assert selector["matchLabels"] == {"team": "ml"}
-    assert {"key": "tier", "operator": "Exists"} in selector["matchExpressions"]
-    assert len(selector["matchExpressions"]) == 3
-
-
-def test_an_issuer_of_your_own_takes_the_place_of_the_one_that_the_chart_makes() -> None:
-    issuer = {"group": "cert-manager.io", "kind": "ClusterIssuer", "name": "theirs"}
-    values = [f"certificates.issuerRef.{key}={value}" for key, value in issuer.items()]
-    objects = installation("cert-manager", *values)
-    assert one(objects, "Certificate")["spec"]["issuerRef"] == issuer
-    assert "Issuer" not in {found["kind"] for found in objects}
-
-
 def test_settings_of_the_chart_reach_the_file() -> None:
     flags = "config.serving.drainSeconds=25,terminationGracePeriodSeconds=31"
-    file = yaml.safe_load(settings_file(helm("--set", f"{flags},config.namespaces={{a,b}}")))
+    file = yaml.safe_load(settings_file(helm(f"{flags},config.namespaces={{a,b}}")))
     assert (file["apiVersion"], file["kind"]) == (API_VERSION, KIND)
     assert (file["serving"]["drainSeconds"], file["namespaces"]) == (25, ["a", "b"])
 
@@ -279,7 +229,7 @@ def test_a_level_is_written_without_quotes(written_as: str, tmp_path: Path) -> N
         f"config: {{validation: {{levels: {{tpu-topology-mismatch: {written_as}}}}}}}"
     )
     file = tmp_path / "settings.yaml"
-    file.write_text(settings_file(helm("--values", str(values))))
+    file.write_text(settings_file(helm(flags=("--values", str(values)))))
     assert read_settings(["--config", str(file)]).validation.levels == {
         "tpu-topology-mismatch": written_as
     }

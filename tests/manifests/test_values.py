@@ -4,8 +4,8 @@ import base64
 import json
 import re
 import shutil
-import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -14,10 +14,13 @@ from tests import ROOT
 from tests.manifests.environment import environment, variables
 from tests.manifests.render import (
     CHART,
+    IMAGE,
     KUBE_VERSION,
+    REGISTRY,
     container_of,
     helm,
     labels_of,
+    objects_in,
     one,
     pod_of,
     refusal,
@@ -30,23 +33,117 @@ from webhook.config.sources import read_settings
 
 pytestmark = pytest.mark.manifests
 
+SERVE = "Deployment/ray-webhook"
+POD = f"{SERVE}/spec/template/spec"
+MAIN = f"{POD}/containers/ray-webhook"
+CONTROLLER = "Deployment/ray-webhook-controller"
+SECOND = f"{CONTROLLER}/spec/template/spec"
+SIDE = f"{SECOND}/containers/ray-webhook-controller"
+SERVICE = "Service/ray-webhook"
+MUTATING = "MutatingWebhookConfiguration/ray-webhook/metadata/annotations"
+VALIDATING = "ValidatingWebhookConfiguration/ray-webhook/metadata/annotations"
+BUDGET = "PodDisruptionBudget/ray-webhook/spec"
+LINUX = {"kubernetes.io/os": "linux"}
+DIGEST = f"sha256:{'0' * 64}"
+PORTS = "webhook.port=9443,webhook.adminPort=9090,webhook.hostNetwork=true"
+PROBE = "probes.liveness.periodSeconds=30"
+FAMILIES = "service.ipFamilyPolicy=PreferDualStack,service.ipFamilies={IPv6,IPv4}"
+OWN = "controller.extraEnv[0].name=MINE,controller.extraEnv[0].value=a"
+LABELS = "commonLabels.a=b,podLabels.a=c,monitoring.labels.a=d,monitoring.serviceMonitor=true"
+SYNC_WAVE, INJECT = "argocd.argoproj.io/sync-wave", "cert-manager.io/inject-ca-from"
+ISSUED = (
+    "certificates.source=cert-manager,certificates.issuerRef.name=theirs,"
+    "certificates.issuerRef.group=cert-manager.io,certificates.issuerRef.kind=ClusterIssuer"
+)
+WAVE = r"certificates.source=cert-manager,mutating.annotations.argocd\.argoproj\.io/sync-wave=x"
+
+
+@pytest.mark.parametrize(
+    ("values", "field", "expected"),
+    [
+        (PORTS, f"{MAIN}/ports/https/containerPort", 9443),
+        (PORTS, f"{MAIN}/ports/admin/containerPort", 9090),
+        (PORTS, f"{MAIN}/env/RAY_WEBHOOK_SERVING__PORT/value", "9443"),
+        (PORTS, f"{MAIN}/env/RAY_WEBHOOK_LISTEN__ADMIN_PORT/value", "9090"),
+        (PORTS, f"{POD}/hostNetwork", True),
+        (PORTS, f"{POD}/dnsPolicy", "ClusterFirstWithHostNet"),
+        ("", f"{MAIN}/env/RAY_WEBHOOK_SERVING__PORT", None),
+        ("", f"{POD}/dnsPolicy", None),
+        ("", f"{POD}/volumes/clients", None),
+        ("", f"{POD}/nodeSelector", LINUX),
+        ("", f"{SERVICE}/spec/ipFamilyPolicy", None),
+        ("", f"{SERVICE}/spec/ipFamilies", None),
+        (FAMILIES, f"{SERVICE}/spec/ipFamilyPolicy", "PreferDualStack"),
+        (FAMILIES, f"{SERVICE}/spec/ipFamilies", ["IPv6", "IPv4"]),
+        (PROBE, f"{MAIN}/livenessProbe/periodSeconds", 30),
+        (PROBE, f"{MAIN}/livenessProbe/failureThreshold", 3),
+        (PROBE, f"{MAIN}/livenessProbe/httpGet", {"path": "/livez", "port": "admin"}),
+        (OWN, f"{SIDE}/env/MINE/value", "a"),
+        (OWN, f"{MAIN}/env/MINE", None),
+        ("controller.extraArgs={--a=b}", f"{SIDE}/args", ["controller", "--a=b"]),
+        ("controller.annotations.b=c", f"{CONTROLLER}/metadata/annotations", {"b": "c"}),
+        ("controller.nodeSelector.a=b", f"{SECOND}/nodeSelector", LINUX | {"a": "b"}),
+        ("controller.nodeSelector.a=b", f"{POD}/nodeSelector", LINUX),
+        ("strategy.type=Recreate", f"{SERVE}/spec/strategy", {"type": "Recreate"}),
+        ("runtimeClassName=gvisor", f"{POD}/runtimeClassName", "gvisor"),
+        ("runtimeClassName=gvisor", f"{SECOND}/runtimeClassName", "gvisor"),
+        ("priorityClassName=high", f"{POD}/priorityClassName", "high"),
+        ("priorityClassName=high", f"{SECOND}/priorityClassName", "high"),
+        ("image.tag=v9", f"{MAIN}/image", f"{IMAGE}:v9"),
+        ("image.tag=v9", f"{SIDE}/image", f"{IMAGE}:v9"),
+        (
+            f"image.repository=a/b,image.digest={DIGEST}",
+            f"{MAIN}/image",
+            f"{REGISTRY}/a/b@{DIGEST}",
+        ),
+        ("podDisruptionBudget.minAvailable=50%", f"{BUDGET}/minAvailable", "50%"),
+        ("podDisruptionBudget.minAvailable=50%", f"{BUDGET}/maxUnavailable", None),
+        ("annotations.a=b", f"{SERVE}/metadata/annotations/a", "b"),
+        ("service.annotations.a=b", f"{SERVICE}/metadata/annotations/a", "b"),
+        ("mutating.annotations.a=b", f"{MUTATING}/a", "b"),
+        ("validating.annotations.a=b", f"{VALIDATING}/a", "b"),
+        (LABELS, f"{SERVE}/spec/template/metadata/labels/a", "c"),
+        (LABELS, "ServiceMonitor/ray-webhook/metadata/labels/a", "d"),
+        (LABELS, f"{SERVICE}/metadata/labels/a", "b"),
+        (ISSUED, "Certificate/ray-webhook-tls/spec/issuerRef/name", "theirs"),
+        (ISSUED, "Certificate/ray-webhook-tls/spec/issuerRef/kind", "ClusterIssuer"),
+        (ISSUED, "Issuer", None),
+        (WAVE, MUTATING, {SYNC_WAVE: "x", INJECT: "ray-webhook/ray-webhook-tls"}),
+        ("networkPolicy.enabled=false", "NetworkPolicy", None),
+        ("priorityClassName=high", "PriorityClass", None),
+        ("podDisruptionBudget.enabled=false", "PodDisruptionBudget", None),
+        ("flowSchema.enabled=true", "FlowSchema/ray-webhook/kind", "FlowSchema"),
+    ],
+)
+def test_a_value_is_in_a_field(values: str, field: str, expected: object) -> None:
+    found: Any = {}
+    for each in helm(values):
+        found.setdefault(each["kind"], {})[each["metadata"]["name"]] = each
+    for word in field.split("/"):
+        if isinstance(found, list):
+            found = {item["name"]: item for item in found}
+        found = found.get(word) if found is not None else None
+    assert found == expected
+
 
 def test_names_and_labels_can_be_your_own() -> None:
-    objects = helm(
-        "--set",
-        "fullnameOverride=gate,commonLabels.team=ml,podLabels.tier=edge,schedulingGroups.publish=true",
-    )
+    names = "fullnameOverride=gate,commonLabels.team=ml,podLabels.tier=edge"
+    objects = helm(names, "schedulingGroups.publish=true")
     assert {found["metadata"]["name"].partition("-")[0] for found in objects} == {"gate"}
-    assert {found["metadata"]["labels"]["team"] for found in objects} == {"ml"}
+    for found in objects:
+        labels = found["metadata"]["labels"]
+        assert labels["team"] == "ml"
+        assert labels["app.kubernetes.io/version"] == __version__
+        assert labels["helm.sh/chart"] == f"ray-webhook-{__version__}"
     for name in ("gate", "gate-controller"):
         labels = labels_of(objects, name)
         assert (labels["team"], labels["tier"]) == ("ml", "edge")
         assert "team" not in one(objects, "Deployment", name)["spec"]["selector"]["matchLabels"]
-    assert one(helm("--set", "nameOverride=gate", release="x"), "Deployment", "x-gate")
+    assert one(helm("nameOverride=gate", release="x"), "Deployment", "x-gate")
 
 
 def test_the_account_can_be_one_that_exists() -> None:
-    objects = helm("--set", "serviceAccount.create=false,serviceAccount.name=theirs")
+    objects = helm("serviceAccount.create=false,serviceAccount.name=theirs")
     accounts = [found["metadata"]["name"] for found in objects if found["kind"] == "ServiceAccount"]
     assert accounts == ["ray-webhook-controller"]
     assert pod_of(objects)["serviceAccountName"] == "theirs"
@@ -56,23 +153,8 @@ def test_the_account_can_be_one_that_exists() -> None:
     }
 
 
-def test_a_control_plane_that_reaches_few_ports_or_no_pods_reaches_the_webhook() -> None:
-    objects = helm("--set", "webhook.port=9443,webhook.adminPort=9090,webhook.hostNetwork=true")
-    container = container_of(objects)
-    assert [port["containerPort"] for port in container["ports"]] == [9443, 9090]
-    data = variables(objects)
-    assert data["RAY_WEBHOOK_SERVING__PORT"] == "9443"
-    assert data["RAY_WEBHOOK_LISTEN__ADMIN_PORT"] == "9090"
-    assert pod_of(objects)["hostNetwork"]
-    assert pod_of(objects)["dnsPolicy"] == "ClusterFirstWithHostNet"
-    plain = helm()
-    assert "dnsPolicy" not in pod_of(plain)
-    assert "RAY_WEBHOOK_SERVING__PORT" not in variables(plain)
-    assert "clients" not in {volume["name"] for volume in pod_of(plain)["volumes"]}
-
-
 def test_a_trial_looks_after_namespaces_that_ask_for_it() -> None:
-    objects = helm("--set", "optIn.enabled=true")
+    objects = helm("optIn.enabled=true")
     asked = {"key": "admission.ray.io/enabled", "operator": "In", "values": ["true"]}
     entries = webhooks(objects)
     assert len(entries) == 4
@@ -104,7 +186,7 @@ def test_flags_variables_volumes_and_objects_can_be_added(mode: str) -> None:
         for key, value in extra.items()
         for word in ("--set-json", f"{key}={json.dumps(value)}")
     ]
-    objects = helm("--set", f"certificates.source={mode}", *flags)
+    objects = helm(f"certificates.source={mode}", flags=flags)
     container = container_of(objects)
     assert container["args"] == ["serve", "--log.admissions=denied"]
     assert {"name": "MINE", "value": "1"} in container["env"]
@@ -121,8 +203,8 @@ def test_a_secret_of_your_own_has_the_certificate_and_no_account_may_write_anoth
     authority = tmp_path / "ca.crt"
     authority.write_text("-----BEGIN CERTIFICATE-----\nMA==\n-----END CERTIFICATE-----\n")
     values = ("certificates.secretName=theirs", "evictions.enabled=true", "nodeLabels={zone}")
-    flags = ",".join(("certificates.source=secret", *values))
-    objects = helm("--set", flags, "--set-file", f"certificates.caBundle={authority}")
+    bundle = ("--set-file", f"certificates.caBundle={authority}")
+    objects = helm("certificates.source=secret", *values, flags=bundle)
     (volume,) = (each for each in pod_of(objects)["volumes"] if each["name"] == "tls")
     assert volume["secret"]["secretName"] == "theirs"
     assert "RAY_WEBHOOK_TLS__SOURCE" not in variables(objects)
@@ -146,7 +228,7 @@ def test_authorities_of_clients_are_mounted_where_the_setting_says(
     kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     flags = f"webhook.clientAuthorities.{kind}=theirs,config.tls.clientNames={{api}}"
-    objects = helm("--set", flags)
+    objects = helm(flags)
     container = container_of(objects)
     (mount,) = (each for each in container["volumeMounts"] if each["name"] == "clients")
     (volume,) = (each for each in pod_of(objects)["volumes"] if each["name"] == "clients")
@@ -162,24 +244,12 @@ def test_authorities_of_clients_are_mounted_where_the_setting_says(
 def test_reviews_come_from_everywhere_or_from_the_addresses_that_are_named() -> None:
     for blocks in ([], ["172.16.0.0/28", "fd00::/108"]):
         given = json.dumps({"enabled": True, "reviewsFrom": blocks})
-        policy = one(helm("--set-json", f"networkPolicy={given}"), "NetworkPolicy", "ray-webhook")
+        flags = ("--set-json", f"networkPolicy={given}")
+        policy = one(helm(flags=flags), "NetworkPolicy", "ray-webhook")
         (reviews,) = (
             rule for rule in policy["spec"]["ingress"] if rule["ports"] == [{"port": "https"}]
         )
         assert [each["ipBlock"]["cidr"] for each in reviews.get("from", ())] == blocks
-
-
-def test_the_service_has_the_families_of_the_cluster_or_those_that_are_named() -> None:
-    assert not {"ipFamilyPolicy", "ipFamilies"} & one(helm(), "Service")["spec"].keys()
-    flags = "service.ipFamilyPolicy=PreferDualStack,service.ipFamilies={IPv6,IPv4}"
-    spec = one(helm("--set", flags), "Service")["spec"]
-    assert (spec["ipFamilyPolicy"], spec["ipFamilies"]) == ("PreferDualStack", ["IPv6", "IPv4"])
-
-
-def test_probes_have_times_of_your_own_and_nothing_else() -> None:
-    probe = container_of(helm("--set", "probes.liveness.periodSeconds=30"))["livenessProbe"]
-    assert (probe["periodSeconds"], probe["failureThreshold"]) == (30, 3)
-    assert probe["httpGet"] == {"path": "/livez", "port": "admin"}
 
 
 def test_monitoring_stacks_find_what_is_theirs() -> None:
@@ -187,7 +257,7 @@ def test_monitoring_stacks_find_what_is_theirs() -> None:
         "serviceMonitor=true,prometheusRule=true,labels.release=prom,interval=30s,"
         "podMonitoring=true,dashboard.enabled=true"
     )
-    objects = helm("--set", ",".join(f"monitoring.{flag}" for flag in flags.split(",")))
+    objects = helm(*(f"monitoring.{flag}" for flag in flags.split(",")))
     for kind in ("ServiceMonitor", "PrometheusRule"):
         assert one(objects, kind)["metadata"]["labels"]["release"] == "prom"
     for kind in ("ServiceMonitor", "PodMonitoring"):
@@ -215,7 +285,7 @@ def test_helm_test_checks_from_a_namespace_that_is_looked_after_with_rights_that
     None
 ):
     shown = template("--set", "test.namespace=team", "--show-only", "templates/test.yaml").stdout
-    objects = [found for found in yaml.safe_load_all(shown) if found]
+    objects = objects_in(shown)
     assert {found["metadata"]["annotations"]["helm.sh/hook"] for found in objects} == {"test"}
     policies = {
         found["kind"]: found["metadata"]["annotations"]["helm.sh/hook-delete-policy"]
@@ -256,37 +326,6 @@ def test_every_value_that_a_template_reads_is_in_the_values() -> None:
     assert read == values == schema - {"enabled"}, "a parent chart sets it as a condition"
 
 
-def test_the_controller_has_variables_flags_annotations_and_nodes_of_its_own() -> None:
-    objects = helm(
-        "--set",
-        "controller.extraEnv[0].name=MINE,controller.extraEnv[0].value=a,"
-        "controller.extraArgs={--log.format=text},controller.annotations.b=c,"
-        "controller.nodeSelector.pool=system",
-    )
-    name = "ray-webhook-controller"
-    assert variables(objects, name)["MINE"] == "a"
-    assert "MINE" not in variables(objects)
-    assert container_of(objects, name)["args"] == ["controller", "--log.format=text"]
-    assert one(objects, "Deployment", name)["metadata"]["annotations"] == {"b": "c"}
-    linux = {"kubernetes.io/os": "linux"}
-    assert pod_of(objects, name)["nodeSelector"] == linux | {"pool": "system"}
-    assert pod_of(objects)["nodeSelector"] == linux
-
-
-def test_updates_disruptions_and_the_runtime_are_values() -> None:
-    flags = "strategy.type=Recreate,runtimeClassName=gvisor,podDisruptionBudget.minAvailable=50%"
-    objects = helm("--set", flags)
-    assert one(objects, "Deployment", "ray-webhook")["spec"]["strategy"] == {"type": "Recreate"}
-    for name in ("ray-webhook", "ray-webhook-controller"):
-        assert pod_of(objects, name)["runtimeClassName"] == "gvisor"
-    budget = one(objects, "PodDisruptionBudget")["spec"]
-    assert budget.pop("selector")
-    assert budget == {"minAvailable": "50%"}
-    none = helm("--set", "podDisruptionBudget.enabled=false,flowSchema.enabled=true")
-    assert "PodDisruptionBudget" not in {found["kind"] for found in none}
-    assert one(none, "FlowSchema")
-
-
 @pytest.mark.parametrize(("release", "flag"), [
     ("my.release", "image.tag=v1"),
     ("1st", "image.tag=v1"),
@@ -296,9 +335,8 @@ def test_updates_disruptions_and_the_runtime_are_values() -> None:
     ],
 ])  # fmt: skip
 def test_names_that_no_service_can_have_are_refused(release: str, flag: str) -> None:
-    with pytest.raises(subprocess.CalledProcessError) as caught:
-        template("--set-string", flag, release=release)
-    assert "set fullnameOverride to a name of small letters" in caught.value.stderr
+    text = refusal(flag, "--set-string", release)
+    assert "set fullnameOverride to a name of small letters" in text
 
 
 TEXTS = {
@@ -322,7 +360,7 @@ def test_texts_that_look_like_numbers_stay_texts() -> None:
     def rendered(values: dict[str, str], namespace: str) -> str:
         texts = [word for item in values.items() for word in ("--set-string", "=".join(item))]
         shown = template(*flags, *texts, release="ray-webhook", namespace=namespace).stdout
-        return json.dumps([found for found in yaml.safe_load_all(shown) if found])
+        return json.dumps(objects_in(shown))
 
     named = rendered({value: f"as-{text}" for value, text in TEXTS.items()}, "as-namespace")
     for text, number in {**numbers, "namespace": "10000"}.items():
@@ -332,16 +370,8 @@ def test_texts_that_look_like_numbers_stay_texts() -> None:
     assert json.loads(rendered(values, "10000")) == json.loads(named)
 
 
-def test_labels_that_several_values_have_are_written_once() -> None:
-    flags = "commonLabels.a=all,podLabels.a=pods,monitoring.labels.a=monitoring"
-    objects = helm("--set", f"{flags},monitoring.serviceMonitor=true")
-    assert labels_of(objects)["a"] == "pods"
-    assert one(objects, "ServiceMonitor")["metadata"]["labels"]["a"] == "monitoring"
-    assert one(objects, "Service", "ray-webhook")["metadata"]["labels"]["a"] == "all"
-
-
 def test_without_quotas_no_right_is_given_and_none_is_read() -> None:
-    objects = helm("--set", "quotas.enabled=false")
+    objects = helm("quotas.enabled=false")
     assert variables(objects)["RAY_WEBHOOK_VALIDATION__QUOTAS"] == "false"
     rules = [rule for found in objects for rule in found.get("rules") or ()]
     assert not any("resourcequotas" in rule.get("resources", ()) for rule in rules)
@@ -353,25 +383,17 @@ def test_names_that_the_chart_sets_itself_are_refused() -> None:
     assert len(taken) == 9
     for value in ("extraEnv", "controller.extraEnv"):
         for name in taken:
-            assert "extraEnv" in refusal("--set", f"{value}[0].name={name},{value}[0].value=a")
+            assert "extraEnv" in refusal(f"{value}[0].name={name},{value}[0].value=a")
     for name in ("tls", "settings", "clients"):
-        assert "extraVolumes" in refusal("--set", f"extraVolumes[0].name={name}")
+        assert "extraVolumes" in refusal(f"extraVolumes[0].name={name}")
     for name in one(helm(), "Deployment", "ray-webhook")["metadata"]["labels"]:
         for value in ("commonLabels", "podLabels"):
-            assert value in refusal("--set-json", f"{value}={json.dumps({name: 'mine'})}")
-
-
-def test_an_annotation_of_a_configuration_replaces_that_of_the_chart() -> None:
-    wave = "argocd.argoproj.io/sync-wave"
-    given = f"mutating.annotations={json.dumps({wave: '7'})}"
-    objects = helm("--set-json", given, "--set", "certificates.source=cert-manager")
-    found = one(objects, "MutatingWebhookConfiguration")["metadata"]["annotations"]
-    assert found == {wave: "7", "cert-manager.io/inject-ca-from": "ray-webhook/ray-webhook-tls"}
+            assert value in refusal(f"{value}={json.dumps({name: 'mine'})}", "--set-json")
 
 
 def test_every_object_and_pod_names_its_component_and_selectors_match_no_other() -> None:
     monitoring = ",".join(f"monitoring.{part}=true" for part in ("serviceMonitor", "podMonitoring"))
-    objects = helm("--set", f"{monitoring},networkPolicy.enabled=true,flowSchema.enabled=true")
+    objects = helm(f"{monitoring},networkPolicy.enabled=true,flowSchema.enabled=true")
     key = "app.kubernetes.io/component"
     for found in objects:
         name, labels = found["metadata"]["name"], found["metadata"]["labels"]
@@ -401,7 +423,7 @@ def test_an_umbrella_chart_installs_it_on_its_condition(tmp_path: Path) -> None:
     }
     (umbrella / "values.yaml").write_text(yaml.safe_dump(values))
     rendered = run("helm", "template", "platform", str(umbrella), "--kube-version", KUBE_VERSION)
-    objects = [found for found in yaml.safe_load_all(rendered.stdout) if found]
+    objects = objects_in(rendered.stdout)
     image = container_of(objects, "gate")["image"]
     assert image == f"mirror.example.com/ray-webhook:{__version__}"
     off = ("--set", "ray-webhook.enabled=false")

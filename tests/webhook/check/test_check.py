@@ -278,7 +278,7 @@ def test_without_a_process_that_answers_the_effect_on_pods_is_named(
     printed: Printed, values: str, consequence: str
 ) -> None:
     def change(server: Server) -> None:
-        server.scene.webhooks[:] = [one(helm("--set", values), "MutatingWebhookConfiguration")]
+        server.scene.webhooks[:] = [one(helm(values), "MutatingWebhookConfiguration")]
         server.answers[SLICES] = {"items": []}
 
     status, out = printed(change=change)
