@@ -8,7 +8,6 @@ import pytest
 
 from tests.browser.install import chromium
 from tests.browser.played import Cluster, dashboard
-from tests.harness.dashboard_page import document_of
 from tests.harness.scenes import Scene
 from tests.webhook.diagnostics.samples import samples
 
@@ -53,10 +52,8 @@ def shown(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shown]:
     """A dashboard on two namespaces: in one of them a host is missing."""
     scene = Scene()
     with Cluster().serving() as cluster:
-        lacking = samples()["host-missing"].scene()
-        cluster.store(lacking)
-        for resource, objects in document_of(Scene(), "other", "qwen").items():
-            cluster.put(resource, *objects)
+        cluster.store(samples()["host-missing"].scene())
+        cluster.store(Scene().renamed("other", "qwen"))
         with dashboard(cluster, tmp_path_factory.mktemp("dashboard")) as address:
             yield Shown(cluster, scene, address)
 

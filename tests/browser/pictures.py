@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from tests import ROOT
 from tests.browser.install import chromium
-from tests.browser.played import dashboard_process
-from tests.harness.dashboard_page import document_of
 from tests.harness.scenes import NOW, Scene, llama
+from tests.harness.server import serving_dashboard
 from tests.webhook.diagnostics.samples import samples
 from webhook.api import names
 from webhook.api.times import text_of
@@ -31,9 +30,9 @@ WINDOWS: Final[dict[str, Any]] = {
     "phone": {"viewport": {"width": 375, "height": 720}},
 }
 SCENES: Final = (
-    ("team", "llama", samples()["host-missing"].scene()),
-    ("fleet", "serving", Scene(llama(replicas=40))),
-    ("search", "ranker", samples()["container-not-running"].scene()),
+    samples()["host-missing"].scene(),
+    Scene(llama(replicas=40)).renamed("fleet", "serving"),
+    samples()["container-not-running"].scene().renamed("search", "ranker"),
 )
 KINDS: Final = {
     "rayclusters": (f"{names.RAY_GROUP}/v1", names.RAYCLUSTER_KIND),
@@ -50,9 +49,9 @@ def write_state(file: Path) -> None:
     items: list[Any] = [
         {"kind": STATE_KIND, "metadata": metadata, "now": text_of(NOW), "read": ["events"]}
     ]
-    for namespace, name, scene in SCENES:
-        for resource, objects in document_of(scene, namespace, name).items():
-            version, kind = KINDS[resource]
+    for scene in SCENES:
+        for resource, (version, kind) in KINDS.items():
+            objects = scene.resources[resource]
             items += [{"apiVersion": version, "kind": kind, **found} for found in objects]
     file.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
 
@@ -87,7 +86,7 @@ def main() -> int:
         state = Path(folder) / "state.json"
         write_state(state)
         browser = playwright.chromium.launch(executable_path=chromium(), args=["--no-sandbox"])
-        with dashboard_process("--state", str(state)) as address:
+        with serving_dashboard("--state", str(state)) as address:
             for name in WINDOWS:
                 page = open_page(browser, address, name)
                 page.wait_for_timeout(500)  # the end of animations

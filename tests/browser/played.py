@@ -1,19 +1,16 @@
 """A fake cluster in a separate thread, and a dashboard of it."""
 
 import asyncio
-import re
-import subprocess
-import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from tests.harness.fake_api import EVENTS, NAMESPACES, NODES, PODS, RAYCLUSTERS, SERVICES, FakeApi
+from tests.harness.fake_api import FakeApi
 from tests.harness.scenes import Object, Scene
-from tests.harness.scheduling_rules import PODGROUPS
 from tests.harness.served import kubeconfig
+from tests.harness.server import serving_dashboard
 
 _SECONDS: Final = 30.0
 
@@ -34,13 +31,7 @@ class Cluster:
         self.done(lambda: self.api.delete(resource, name, namespace))
 
     def store(self, scene: Scene) -> None:
-        self.put(PODS, *scene.pods.values())
-        self.put(EVENTS, *scene.events)
-        self.put(SERVICES, *scene.services)
-        self.put(NODES, *scene.nodes)
-        self.put(PODGROUPS, *scene.pod_groups)
-        self.put(NAMESPACES, *({"metadata": {"name": each}} for each in ("team", "other")))
-        self.put(RAYCLUSTERS, scene.cluster)  # last, so that nothing of it is missing
+        self.done(lambda: self.api.store(scene.resources))
 
     def done(self, change: Callable[[], object]) -> None:
         async def run() -> None:
@@ -64,21 +55,5 @@ class Cluster:
 @contextmanager
 def dashboard(cluster: Cluster, folder: Path) -> Iterator[str]:
     config = kubeconfig(folder, cluster.api.port)
-    with dashboard_process("-A", "--kubeconfig", str(config)) as address:
+    with serving_dashboard("-A", "--kubeconfig", str(config)) as address:
         yield address
-
-
-@contextmanager
-def dashboard_process(*flags: str) -> Iterator[str]:
-    """Run `ray-webhook dashboard` on any port, and yield the address that it prints."""
-    command = [sys.executable, "-m", "webhook.cli.main", "dashboard", "--port", "0", *flags]
-    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
-    try:
-        assert process.stderr is not None
-        line = process.stderr.readline()
-        found = re.search(r"http://\S+", line)
-        assert found, line + process.stderr.read()
-        yield found[0]
-    finally:
-        process.terminate()
-        process.communicate(timeout=_SECONDS)

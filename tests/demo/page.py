@@ -1,9 +1,6 @@
 """The page of the demonstration: its objects as files, and `ray-webhook dashboard` on them."""
 
 import json
-import re
-import subprocess
-import sys
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
@@ -11,6 +8,7 @@ from typing import Any, Final
 import httpx
 
 from tests import ROOT
+from tests.harness.server import serving_dashboard
 from webhook.manifest.reader import Manifest
 from webhook.manifest.views import as_cluster
 
@@ -18,7 +16,6 @@ Object = dict[str, Any]
 
 FOLDER: Final = ROOT / ".cache" / "demo"
 COMMAND: Final = ".venv/bin/ray-webhook dashboard --state .cache/demo"
-_SECONDS: Final = 30
 
 
 def write(manifests: Sequence[Manifest], pods: Iterable[Object]) -> None:
@@ -39,21 +36,15 @@ def write(manifests: Sequence[Manifest], pods: Iterable[Object]) -> None:
 
 def looked_at() -> Object:
     """Serve the page on a free port, let a browser in, and return what it shows, as JSON."""
-    command = [sys.executable, "-m", "webhook.cli.main", "dashboard", "--state", str(FOLDER)]
-    process = subprocess.Popen([*command, "--port", "0"], stderr=subprocess.PIPE, text=True)
-    try:
-        assert process.stderr is not None
-        address = re.search(r"http://\S+", process.stderr.readline())
-        assert address, process.stderr.read()
-        with httpx.Client(follow_redirects=True, timeout=_SECONDS) as client:
-            page = client.get(address[0])
-            assert page.status_code == httpx.codes.OK, page.text
-            assert 'id="clusters"' in page.text
-            found: Object = client.get(str(page.url.join("/api/v1/status"))).json()
-            return found
-    finally:
-        process.terminate()
-        process.communicate(timeout=_SECONDS)
+    with (
+        serving_dashboard("--state", str(FOLDER)) as address,
+        httpx.Client(follow_redirects=True, timeout=30) as client,
+    ):
+        page = client.get(address)
+        assert page.status_code == httpx.codes.OK, page.text
+        assert 'id="clusters"' in page.text
+        found: Object = client.get(str(page.url.join("/api/v1/status"))).json()
+        return found
 
 
 def _running(pod: Object, since: str) -> Object:

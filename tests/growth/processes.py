@@ -191,14 +191,7 @@ def _conditions(number: int) -> Scene:
 
 
 def _rayclusters(number: int) -> list[Scene]:
-    scenes = []
-    for each in range(number):
-        scene = _scene("groups", 1)
-        text = json.dumps([scene.cluster, scene.pods, scene.nodes])
-        renamed = json.loads(text.replace("llama", f"llama-{each}").replace("node-", f"n{each}-"))
-        scene.cluster, scene.pods, scene.nodes = renamed
-        scenes.append(scene)
-    return scenes
+    return [_scene("groups", 1).renamed(NAMESPACE, f"llama-{each}") for each in range(number)]
 
 
 Population = Callable[[int], list[Scene]]

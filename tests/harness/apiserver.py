@@ -82,10 +82,13 @@ class ApiServer:
         assert ("patch" in response) == ("patchType" in response)
         return response
 
-    def admit(self, pod: Object, *, dry_run: bool = False) -> tuple[Object, list[Object]]:
-        response = self.review(pod_review(pod, dry_run=dry_run))
+    def admit(
+        self, pod: Object, *, dry_run: bool = False, uid: str | None = None
+    ) -> tuple[Object, list[Object]]:
+        response = self.review(pod_review(pod, dry_run=dry_run, uid=uid))
         self.warnings += response.get("warnings", [])
         if not response["allowed"]:
+            assert "patch" not in response
             raise RefusedError(response["status"])
         patch: list[Object] = (
             json.loads(base64.b64decode(response["patch"])) if "patch" in response else []

@@ -1,8 +1,6 @@
 """Scenes as the cluster behind the dashboard, which a test can change."""
 
-import json
 from collections.abc import Iterable
-from typing import TypeVar
 
 import msgspec
 
@@ -14,15 +12,9 @@ from webhook.diagnostics.examiner import Examiner
 from webhook.objects.live_objects import LiveCluster, LivePod
 from webhook.objects.object_cache import ObjectCache
 
-T = TypeVar("T")
-
 
 def renamed(scene: Scene, namespace: str, name: str) -> Observed:
-    text = msgspec.json.encode(scene.observed()).decode()
-    text = text.replace('"team"', json.dumps(namespace)).replace("llama", name)
-    text = text.replace("uid-of-", f"uid-of-{namespace}-")
-    text = text.replace('"node-', f'"{namespace}-{name}-node-')
-    return msgspec.json.decode(text, type=Observed)
+    return scene.renamed(namespace, name).observed()
 
 
 class Setup:
@@ -57,29 +49,14 @@ class Setup:
             self.live.notify()
 
     def put_cluster(self, document: Object) -> None:
-        self.object_cache.clusters.put(document["metadata"]["uid"], _view(document, LiveCluster))
+        cluster = msgspec.convert(document, LiveCluster)
+        self.object_cache.clusters.put(document["metadata"]["uid"], cluster)
 
     def put_pods(self, documents: Iterable[Object]) -> None:
         for document in documents:
-            self.object_cache.pods.put(document["metadata"]["uid"], _view(document, LivePod))
+            pod = msgspec.convert(document, LivePod)
+            self.object_cache.pods.put(document["metadata"]["uid"], pod)
 
     def drop_pods(self, documents: Iterable[Object]) -> None:
         for document in documents:
             self.object_cache.pods.remove(document["metadata"]["uid"])
-
-
-def _view(document: Object, kind: type[T]) -> T:
-    return msgspec.json.decode(json.dumps(document), type=kind)
-
-
-def document_of(scene: Scene, namespace: str, name: str) -> dict[str, list[Object]]:
-    found = {
-        "rayclusters": [scene.cluster], "pods": list(scene.pods.values()), "events": scene.events,
-        "services": scene.services, "nodes": scene.nodes,
-    }  # fmt: skip
-    text = json.dumps(found).replace('"team"', json.dumps(namespace)).replace("llama", name)
-    text = text.replace("uid-of-", f"uid-of-{namespace}-")
-    renamed_: dict[str, list[Object]] = json.loads(
-        text.replace('"node-', f'"{namespace}-{name}-node-')
-    )
-    return renamed_

@@ -5,7 +5,7 @@ import itertools
 import re
 import ssl
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager, suppress
 from copy import deepcopy
 from dataclasses import dataclass, field
@@ -155,6 +155,11 @@ class FakeApi:
             "MODIFIED" if old else "ADDED", resource, stored
         )
         return stored
+
+    def store(self, resources: Mapping[str, Iterable[Object]]) -> None:
+        for resource, objects in resources.items():
+            for each in objects:
+                self.put(resource, each)
 
     def delete(self, resource: str, name: str, namespace: str = "default") -> None:
         gone = deepcopy(self._objects[resource].pop((namespace, name)))

@@ -1,7 +1,7 @@
 """RayClusters with a thousand replicas, copied from one replica."""
 
 import json
-from collections.abc import Iterator
+from itertools import chain
 
 from tests.harness.scenes import Object, Scene, llama
 
@@ -20,7 +20,7 @@ class Fleet:
         self.heads: list[Object] = []
         self.services: list[Object] = []
         self.nodes = [_node(scene.pods["llama-head"], "pool-of-heads")]
-        self.namespaces = scene.namespaces
+        self.namespaces: list[Object] = [{"metadata": {"name": "team", "uid": "team"}}]
         self.replicas: list[list[Object]] = []
         (group,) = scene.cluster["spec"]["workerGroupSpecs"]
         spec = {**scene.cluster["spec"], "workerGroupSpecs": [{**group, "replicas": replicas}]}
@@ -37,10 +37,12 @@ class Fleet:
                 self.nodes += (_node(pod, f"pool-{number}-{index}") for pod in pods)
 
     @property
-    def pods(self) -> Iterator[Object]:
-        yield from self.heads
-        for pods in self.replicas:
-            yield from pods
+    def resources(self) -> dict[str, list[Object]]:
+        return {
+            "rayclusters": self.clusters, "services": self.services, "nodes": self.nodes,
+            "pods": [*self.heads, *chain.from_iterable(self.replicas)],
+            "namespaces": self.namespaces,
+        }  # fmt: skip
 
 
 def _called(documents: list[Object], name: str) -> list[Object]:

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
+from operator import attrgetter
 
 from tests.harness.fake_api import FakeApi
 from webhook.app.informers import Connected
@@ -40,18 +41,8 @@ class Following:
         return self.state.pods_synced() and self.state.clusters_synced()
 
     def identities(self, key: GroupKey) -> list[HostIdentity]:
-        return sorted(
-            (
-                member.identity
-                for _, member in self.members.items()
-                if member.key == key and member.identity is not None
-            ),
-            key=tuple_of,
-        )
-
-
-def tuple_of(identity: HostIdentity) -> tuple[int, int, str]:
-    return identity.replica, identity.host, identity.name
+        identities = (each.identity for _, each in self.members.items() if each.key == key)
+        return sorted(filter(None, identities), key=attrgetter("replica", "host", "name"))
 
 
 def plain(api: FakeApi) -> Load:

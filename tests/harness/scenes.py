@@ -159,20 +159,31 @@ class Scene:
             container["env"] = given + kept
         return self
 
+    def renamed(self, namespace: str, name: str) -> Self:
+        """Return this scene with another namespace and RayCluster, on other nodes."""
+        text = json.dumps(vars(self)).replace('"team"', json.dumps(namespace))
+        text = text.replace("llama", name).replace("uid-of-", f"uid-of-{namespace}-")
+        other = copy.copy(self)
+        vars(other).update(json.loads(text.replace('"node-', f'"{namespace}-{name}-node-')))
+        return other
+
+    @property
+    def resources(self) -> dict[str, list[Object]]:
+        """All objects by resource, the RayCluster after the objects that belong to it."""
+        return {
+            "pods": list(self.pods.values()), "podgroups": self.pod_groups, "events": self.events,
+            "services": self.services, "nodes": self.nodes, "namespaces": self.namespaces,
+            "resourcequotas": self.quotas, "mutatingwebhookconfigurations": self.webhooks,
+            "rayjobs": self.ray_jobs, "rayservices": self.ray_services,
+            "workloads": self.workloads, "rayclusters": [self.cluster],
+        }  # fmt: skip
+
     def observed(self) -> Observed:
-        return Observed(
-            clusters=_views([self.cluster], LiveCluster),
-            pods=_views(list(self.pods.values()), LivePod),
-            pod_groups=_views(self.pod_groups, LivePodGroup),
-            events=_views(self.events, LiveEvent),
-            services=_views(self.services, Bare),
-            nodes=_views(self.nodes, LiveNode),
-            namespaces=_views(self.namespaces, Bare),
-            configurations=_views(self.webhooks, WebhookConfiguration),
-            ray_jobs=_views(self.ray_jobs, LiveJob),
-            ray_services=_views(self.ray_services, LiveService),
-            workloads=_views(self.workloads, LiveWorkload),
-        )
+        objects = {
+            **vars(self), "clusters": [self.cluster], "pods": list(self.pods.values()),
+            "configurations": self.webhooks,
+        }  # fmt: skip
+        return msgspec.json.decode(msgspec.json.encode(objects), type=Observed)
 
     def examined(self, now: float = NOW) -> ClusterReport:
         return self.observed().examined(now)
@@ -251,7 +262,3 @@ def _identified(value: T, kind: str) -> T:
     meta = value.metadata  # type: ignore[attr-defined]  # of every kind here
     uid = meta.uid or f"{kind}/{meta.namespace}/{meta.name}"
     return structs.replace(value, metadata=structs.replace(meta, uid=uid))  # type: ignore[type-var]
-
-
-def _views(documents: list[Object], kind: type[T]) -> list[T]:
-    return [msgspec.json.decode(json.dumps(document), type=kind) for document in documents]

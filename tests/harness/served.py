@@ -3,27 +3,23 @@
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from http.server import ThreadingHTTPServer
 from pathlib import Path
 from queue import Queue
-from threading import Thread
 from urllib.parse import parse_qs, urlsplit
 
 from tests.builders import NAMESPACE
+from tests.harness import http_server
 from tests.harness.http_server import Handler
 from tests.harness.scenes import Object, Scene
 
 
-class Server(ThreadingHTTPServer):
+class Server:
     """Serves a scene. `answers` are other bodies by path, `refused` paths that are answered with
     403, `busy` how often a path is answered with 429 first, `withheld` resources that no one has
     rights to, anywhere or `in NAMESPACE`.
     """
 
-    daemon_threads = False  # each is joined in the end, so none outlives its test
-
     def __init__(self, scene: Scene) -> None:
-        super().__init__(("127.0.0.1", 0), _Handler)
         self.scene = scene
         self.refused: set[str] = set()
         self.withheld: set[str] = set()
@@ -41,21 +37,7 @@ class Server(ThreadingHTTPServer):
                 queue.put(event)
 
     def found(self, path: str) -> Object | None:
-        scene, within = self.scene, f"/namespaces/{NAMESPACE}"
-        lists: dict[str, list[Object]] = {
-            "/apis/ray.io/v1/rayclusters": [scene.cluster],
-            "/apis/ray.io/v1/rayjobs": scene.ray_jobs,
-            "/apis/ray.io/v1/rayservices": scene.ray_services,
-            "/apis/kueue.x-k8s.io/v1beta2/workloads": scene.workloads,
-            "/api/v1/pods": list(scene.pods.values()),
-            "/api/v1/events": scene.events,
-            "/api/v1/services": scene.services,
-            "/api/v1/nodes": scene.nodes,
-            "/api/v1/resourcequotas": scene.quotas,
-            "/api/v1/namespaces": scene.namespaces,
-            "/apis/scheduling.k8s.io/v1beta1/podgroups": scene.pod_groups,
-            "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations": scene.webhooks,
-        }
+        within = f"/namespaces/{NAMESPACE}"
         if path == "/apis/kueue.x-k8s.io":
             return {"preferredVersion": {"version": "v1beta2"}}
         if path == "/apis/scheduling.k8s.io/v1beta1":
@@ -63,11 +45,11 @@ class Server(ThreadingHTTPServer):
         if path in self.answers:
             return self.answers[path]
         if path == f"/api/v1{within}":
-            return scene.namespaces[0]
-        everywhere = path.replace(within, "")
-        if everywhere not in lists:
+            return self.scene.namespaces[0]
+        objects = self.scene.resources.get(path.replace(within, "").rpartition("/")[2])
+        if objects is None:
             return None
-        items = [identified(each) for each in lists[everywhere]]
+        items = [identified(each) for each in objects]
         return {"metadata": {"resourceVersion": "1"}, "items": items}
 
 
@@ -79,7 +61,7 @@ def identified(found: Object) -> Object:
 
 
 class _Handler(Handler):
-    server: Server
+    scene_server: Server
 
     def respond(self) -> None:
         """Answer a request, or a dry run: what was sent, or a denial."""
@@ -90,11 +72,11 @@ class _Handler(Handler):
 
     def _get(self) -> None:
         url = urlsplit(self.path)
-        body = self.server.found(url.path)
-        if self.server.busy.get(url.path, 0) > 0:
-            self.server.busy[url.path] -= 1
+        body = self.scene_server.found(url.path)
+        if self.scene_server.busy.get(url.path, 0) > 0:
+            self.scene_server.busy[url.path] -= 1
             self._send(429, {"kind": "Status", "message": "too many requests"}, Retry_After="0")
-        elif url.path in self.server.refused:
+        elif url.path in self.scene_server.refused:
             self._send(403, {"kind": "Status", "message": "not allowed"})
         elif body is None:
             self._send(404, {"kind": "Status", "message": "not found"})
@@ -110,8 +92,8 @@ class _Handler(Handler):
         self.end_headers()
         self.close_connection = True
         queue: Queue[Object | None] = Queue()
-        self.server.watches.append((path, queue))
-        if self.server.ended:
+        self.scene_server.watches.append((path, queue))
+        if self.scene_server.ended:
             return
         with suppress(OSError):
             while (event := queue.get()) is not None:
@@ -121,16 +103,16 @@ class _Handler(Handler):
     def _dry_run(self) -> None:
         body = json.loads(self.read())
         url = urlsplit(self.path)
-        self.server.posted.append((self.path, body))
-        denial = self.server.denials.get(url.path)
+        self.scene_server.posted.append((self.path, body))
+        denial = self.scene_server.denials.get(url.path)
         asked = body.get("spec", {}).get("resourceAttributes", {})
         within = f"{asked.get('resource')} in {asked.get('namespace')}"
         if denial is not None:
             self._send(denial["code"], denial)
-        elif {asked.get("resource"), within} & self.server.withheld:
+        elif {asked.get("resource"), within} & self.scene_server.withheld:
             self._send(201, {"status": {"allowed": False}})
         else:
-            self._send(201, self.server.answers.get(f"POST {url.path}", body))
+            self._send(201, self.scene_server.answers.get(f"POST {url.path}", body))
 
     def _send(self, status: int, body: Object, **headers: str) -> None:
         self.send(status, json.dumps(body).encode(), Content_Type="application/json", **headers)
@@ -148,17 +130,13 @@ def _selected(body: Object, query: dict[str, list[str]]) -> Object:
 def serving(scene: Scene, folder: Path) -> Iterator[tuple[Server, Path]]:
     """Serve a scene, and yield the server and a kubeconfig for it."""
     server = Server(scene)
-    thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
-    thread.start()
-    try:
-        yield server, kubeconfig(folder, server.server_port)
-    finally:
-        server.shutdown()
-        server.ended = True
-        for _, queue in server.watches:
-            queue.put(None)
-        thread.join()
-        server.server_close()
+    with http_server.serving(type("_", (_Handler,), {"scene_server": server})) as port:
+        try:
+            yield server, kubeconfig(folder, port)
+        finally:
+            server.ended = True
+            for _, queue in server.watches:
+                queue.put(None)
 
 
 def kubeconfig(folder: Path, port: int) -> Path:

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
+from tests import ROOT
 from webhook.cli.main import main
 
 SECONDS = 180
@@ -75,3 +76,24 @@ def ready(process: subprocess.Popen[str]) -> tuple[str, str]:
             return found[1], found[2]
     msg = f"the server did not start: {''.join(said)}"
     raise RuntimeError(msg)
+
+
+@contextmanager
+def serving_dashboard(*flags: str) -> Iterator[str]:
+    """Run `ray-webhook dashboard` on a free port, and yield the address that it prints; it has to
+    end well by a signal.
+    """
+    command = [sys.executable, *PROGRAM, "dashboard", "--port", "0", *flags]
+    with subprocess.Popen(
+        command, stderr=subprocess.PIPE, text=True, cwd=ROOT, env={"PATH": "/usr/bin"}
+    ) as process:
+        try:
+            assert process.stderr is not None
+            line = process.stderr.readline()
+            found = re.search(r"http://127\.0\.0\.1:\S+", line)
+            assert found, line + process.stderr.read()
+            yield found[0]
+        finally:
+            process.send_signal(signal.SIGINT)
+            process.communicate(timeout=SECONDS)
+            assert process.returncode == 0

@@ -1,16 +1,13 @@
 """The pods of each scenario after admission over HTTPS, as its want.yaml contains them."""
 
-import base64
-import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-import jsonpatch
 import yaml
 
-from tests.harness.apiserver import ApiServer, Object, pod_review
+from tests.harness.apiserver import ApiServer, Object, RefusedError
 from tests.harness.server import serving
 from webhook.cli.files import read_manifests
 from webhook.manifest.kuberay_pods import expand
@@ -60,14 +57,12 @@ def admitted(scenario: Path, api: ApiServer) -> list[Object]:
 
 
 def _admitted(api: ApiServer, pod: Object, number: int) -> Object:
-    response = api.review(pod_review(pod, uid=f"pod-{number}"))
-    if not response["allowed"]:
-        status = response["status"]
-        assert (status["code"], status["reason"], "patch" in response) == (422, "Invalid", False)
-        return {"refused": [cause["field"] for cause in status["details"]["causes"]]}
-    patch = json.loads(base64.b64decode(response["patch"])) if "patch" in response else []
-    patched: Object = jsonpatch.apply_patch(pod, patch)
-    return patched
+    try:
+        return api.admit(pod, uid=f"pod-{number}")[0]
+    except RefusedError as error:
+        status = error.status
+    assert (status["code"], status["reason"]) == (422, "Invalid")
+    return {"refused": [cause["field"] for cause in status["details"]["causes"]]}
 
 
 def text_of(documents: Sequence[Object]) -> str:

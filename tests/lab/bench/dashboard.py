@@ -18,7 +18,7 @@ from typing import Any, Final
 import httpx
 
 from tests.e2e.process import free_port
-from tests.harness.fake_api import NAMESPACES, NODES, PODS, RAYCLUSTERS, SERVICES, FakeApi, Object
+from tests.harness.fake_api import PODS, FakeApi, Object
 from tests.harness.fleet import Fleet
 from tests.harness.served import kubeconfig
 
@@ -58,13 +58,7 @@ def main() -> None:
 async def _serve() -> None:
     fleet, api = Fleet(CLUSTERS, REPLICAS), FakeApi(pieces=1)
     api.page_limit = PAGE_ITEMS
-    for resource, objects in (
-        (RAYCLUSTERS, fleet.clusters),
-        (PODS, list(fleet.pods)),
-        (SERVICES, fleet.services),
-        (NODES, fleet.nodes),
-        (NAMESPACES, [{"metadata": {"name": "team", "uid": "team"}}]),
-    ):
+    for resource, objects in fleet.resources.items():
         api.load(resource, objects)
     reader = asyncio.StreamReader()
     await asyncio.get_running_loop().connect_read_pipe(

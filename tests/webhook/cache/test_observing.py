@@ -6,14 +6,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from tests.harness.fake_api import (
-    CONFIGURATIONS,
-    NAMESPACES,
-    NODES,
     PODS,
-    RAYCLUSTERS,
-    RAYJOBS,
-    RAYSERVICES,
-    SERVICES,
     FakeApi,
     Fault,
 )
@@ -24,22 +17,6 @@ from webhook.kubeclient.client import Api
 from webhook.objects.object_cache import ObjectCache
 
 HOST = "llama-tpu-worker-0-3"
-
-
-def put(api: FakeApi, scene: Scene) -> None:
-    api.put(RAYCLUSTERS, scene.cluster)
-    for pod in scene.pods.values():
-        api.put(PODS, pod)
-    for resource, objects in (
-        (NODES, scene.nodes),
-        (NAMESPACES, scene.namespaces),
-        (CONFIGURATIONS, scene.webhooks),
-        (SERVICES, scene.services),
-        (RAYJOBS, scene.ray_jobs),
-        (RAYSERVICES, scene.ray_services),
-    ):
-        for each in objects:
-            api.put(resource, each)
 
 
 class Observed:
@@ -66,7 +43,7 @@ async def observing(api: FakeApi) -> AsyncIterator[Observed]:
 @pytest.fixture
 async def api() -> AsyncIterator[FakeApi]:
     async with FakeApi(served={"v1beta1"}).serving() as serving:
-        put(serving, Scene())
+        serving.store(Scene().resources)
         yield serving
 
 

@@ -1,50 +1,32 @@
 """`ray-webhook dashboard` as a process: on files, and on a cluster."""
 
 import asyncio
-import re
-import signal
 import socket
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import httpx
 
-from tests import ROOT
 from tests.harness.fake_api import PODS, RAYCLUSTERS, FakeApi
 from tests.harness.running import At, Run, Write
 from tests.harness.scenes import NOW, Scene
 from tests.harness.served import kubeconfig
-from tests.webhook.dashboard.test_following import store
+from tests.harness.server import serving_dashboard
 from tests.webhook.diagnostics.samples import samples
 from webhook.api.times import text_of
-
-COMMAND = [sys.executable, "-m", "webhook.cli.main", "dashboard"]
 
 
 @contextmanager
 def running(*arguments: str) -> Iterator[tuple[httpx.Client, httpx.Response]]:
-    """Run the command, and yield a client and the page at the printed address; the command has to
-    end well by a signal.
-    """
-    process = subprocess.Popen(
-        [*COMMAND, *arguments, "--port", "0"], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-        text=True, env={"PATH": "/usr/bin"}, cwd=ROOT)  # fmt: skip
-    try:
-        assert process.stderr is not None
-        line = process.stderr.readline()
-        address = re.search(r"http://127\.0\.0\.1:\S+", line)
-        assert address, line + process.stderr.read()
-        with httpx.Client(follow_redirects=True, timeout=60) as client:
-            path = address[0].partition("/enter")[0] + "/api/v1/status"
-            assert client.get(path).status_code == 401
-            yield client, client.get(address[0])
-    finally:
-        process.send_signal(signal.SIGINT)
-        process.communicate(timeout=60)
-        assert process.returncode == 0
+    """Run the command, and yield a client and the page at the printed address."""
+    with (
+        serving_dashboard(*arguments) as address,
+        httpx.Client(follow_redirects=True, timeout=60) as client,
+    ):
+        path = address.partition("/enter")[0] + "/api/v1/status"
+        assert client.get(path).status_code == 401
+        yield client, client.get(address)
 
 
 def test_files_are_shown_to_whoever_has_the_printed_address() -> None:
@@ -75,7 +57,7 @@ async def test_a_cluster_is_shown_by_the_users_own_kubeconfig(tmp_path: Path) ->
             assert found["degraded"] is True
 
     async with FakeApi().serving() as fake:
-        store(fake, samples()["host-missing"].scene())
+        fake.store(samples()["host-missing"].scene().resources)
         config = kubeconfig(tmp_path, fake.port)
         await asyncio.to_thread(with_cluster, str(config))
         before = [(each.resource, each.query["limit"]) for each in fake.requests[:2]]

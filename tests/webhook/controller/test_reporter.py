@@ -9,7 +9,7 @@ from tests.builders import a_cluster
 from tests.harness.fake_api import EVENTS, PODS, RAYJOBS, FakeApi
 from tests.harness.following import QUICK, beside, client_of, eventually, plain
 from tests.harness.scenes import NOW, Scene
-from tests.webhook.cache.test_observing import HOST, put
+from tests.webhook.cache.test_observing import HOST
 from tests.webhook.diagnostics.samples import samples
 from webhook.cache.cluster_cache import REPORTED, Observing
 from webhook.controller.events import NOTHING, EventRecorder, ProblemReporter
@@ -34,7 +34,7 @@ async def reporter(
     api: FakeApi, clock: SimpleNamespace, object_cache: ObjectCache
 ) -> AsyncIterator[ProblemReporter]:
     """A reporter of a RayCluster in which all is well, that does not run yet."""
-    put(api, Scene())
+    api.store(Scene().resources)
     connection = client_of(plain(api))
     observing = Observing(connection, object_cache, timing=QUICK, other_kinds=REPORTED)
     async with connection, beside(observing.run()):
@@ -73,7 +73,7 @@ async def test_an_owner_that_fails_becomes_an_event_and_a_metric(
     api: FakeApi, reporter: ProblemReporter
 ) -> None:
     scene = samples()["job-failed"].scene()
-    put(api, scene)
+    api.store(scene.resources)
     async with beside(reporter.run()):
         await eventually(lambda: reasons(api) == ["RayJobFailed"])
         assert reporter.last.problems == {("team", "llama", "job-failed"): 1}
@@ -117,7 +117,7 @@ async def test_a_bug_that_one_cluster_brings_out_keeps_no_other_and_is_reported_
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     monkeypatch.setattr(Examiner, "examine", examine_with_a_bug)
-    put(api, Scene(a_cluster("qwen").group("cpu", hosts=2)))
+    api.store(Scene(a_cluster("qwen").group("cpu", hosts=2)).resources)
     async with beside(reporter.run()):
         await eventually(lambda: clusters(reporter) == ["qwen"])
         api.delete(PODS, "qwen-cpu-worker-0-1", "team")

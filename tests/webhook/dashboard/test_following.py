@@ -8,7 +8,6 @@ from msgspec import structs
 
 from tests.builders import NAMESPACE
 from tests.harness.fake_api import (
-    EVENTS,
     NAMESPACES,
     NODES,
     PODS,
@@ -20,8 +19,6 @@ from tests.harness.fake_api import (
 )
 from tests.harness.following import QUICK, beside, client_of, eventually, plain
 from tests.harness.scenes import NOW, Scene
-from tests.harness.scheduling_rules import PODGROUPS
-from tests.webhook.cache.test_observing import put
 from tests.webhook.diagnostics.samples import samples
 from webhook.cache.cluster_cache import Observing
 from webhook.diagnostics.examiner import Examiner
@@ -31,13 +28,6 @@ from webhook.objects.object_cache import ObjectCache
 
 PATIENT = structs.replace(QUICK, idle=30.0)
 """Nothing happens in between, and a fake API server sends no bookmarks by itself."""
-
-
-def store(api: FakeApi, scene: Scene) -> None:
-    """Let a fake API server have all that is in a scene."""
-    put(api, scene)
-    api.load(EVENTS, scene.events)
-    api.load(PODGROUPS, scene.pod_groups)
 
 
 class Followed:
@@ -87,7 +77,7 @@ async def fake() -> AsyncIterator[FakeApi]:
 )
 async def test_a_followed_cluster_looks_as_one_that_is_read(fake: FakeApi, name: str) -> None:
     scene = samples()[name].scene()
-    store(fake, scene)
+    fake.store(scene.resources)
     async with following(fake) as followed:
         await eventually(lambda: followed.whole)
         assert followed.cluster_report == scene.examined()
@@ -96,7 +86,7 @@ async def test_a_followed_cluster_looks_as_one_that_is_read(fake: FakeApi, name:
 
 async def test_changes_of_every_kind_are_seen(fake: FakeApi) -> None:
     scene = Scene()
-    store(fake, scene)
+    fake.store(scene.resources)
     async with following(fake) as followed:
         await eventually(lambda: followed.whole)
         assert followed.ids == []
@@ -127,7 +117,7 @@ async def test_of_one_namespace_only_that_is_asked_for(fake: FakeApi, person: bo
         return 403 if request.resource == "nodes" else 0
 
     fake.before = refuse
-    store(fake, Scene())
+    fake.store(Scene().resources)
     elsewhere = Scene().cluster
     elsewhere["metadata"] |= {"namespace": "elsewhere", "uid": "another"}
     fake.put(RAYCLUSTERS, elsewhere)
@@ -145,7 +135,7 @@ async def test_of_one_namespace_only_that_is_asked_for(fake: FakeApi, person: bo
 
 
 async def test_pod_groups_that_are_no_longer_served_are_forgotten(fake: FakeApi) -> None:
-    store(fake, samples()["podgroup-not-scheduled"].scene())
+    fake.store(samples()["podgroup-not-scheduled"].scene().resources)
     async with following(fake) as followed:
         await eventually(lambda: followed.object_cache.pod_groups.known)
         assert len(followed.object_cache.pod_groups.all) == 1
