@@ -14,7 +14,7 @@ from tests.harness.following import eventually, following
 from tests.harness.objects import KEY, a_pod, a_raycluster
 from tests.harness.single_process import Lists
 from webhook.admission.pod_handler import PodHandler
-from webhook.admission.reviewer import ClusterReader, Mutation
+from webhook.admission.reviewer import Mutation
 from webhook.api.objects import RayCluster
 from webhook.api.review import ClusterUnreadable
 from webhook.groups.group_config import ClusterIndex, read_cluster_config
@@ -22,42 +22,28 @@ from webhook.groups.identity import HostIdentity
 from webhook.groups.identity_index import Member, Membership
 from webhook.groups.required_reads import Read, ReadCluster, ReadGroup
 from webhook.reservation.allocation import VACANT_SECONDS
-from webhook.reservation.identities import Identities, StandaloneIdentities
 
-
-def cluster_of(replicas: int, hosts: int) -> RayCluster:
-    return msgspec.convert(a_raycluster(replicas=replicas, numOfHosts=hosts), RayCluster)
-
-
-class Reader:
-    """A reader that counts, and does what a live read would bring to light."""
-
-    def __init__(self, finds: Callable[[], None] = lambda: None) -> None:
-        self.finds = finds
-        self.groups_read = 0
-        self.clusters_read = 0
-
-    async def read(self, what: Read) -> None:
-        if isinstance(what, ReadGroup):
-            assert what == ReadGroup("ray", KEY)
-            self.groups_read += 1
-        else:
-            assert what == ReadCluster("default", "ray", "uid-of-ray")
-            self.clusters_read += 1
-        self.finds()
+READ_CLUSTER, READ_GROUP = ReadCluster("default", "ray", "uid-of-ray"), ReadGroup("ray", KEY)
 
 
 class Webhook:
-    """A reviewer over a group `tpu` of a RayCluster `ray`."""
+    """A reviewer over a group `tpu` of a RayCluster `ray`, with its live reads; `finds` does what
+    they would bring to light.
+    """
 
-    def __init__(self, replicas: int, hosts: int = 1, reader: ClusterReader | None = None) -> None:
-        self.members, self.clusters = Membership(), ClusterIndex()
-        self.clusters.put(read_cluster_config(cluster_of(replicas, hosts)))
-        self.lists = Lists()
-        identities: Identities = StandaloneIdentities(self.members)
-        if reader:
-            identities = self.lists.identities(self.members)
-        self.mutation = Mutation(PodHandler(self.clusters, identities), reader)
+    def __init__(self, replicas: int, hosts: int = 1) -> None:
+        document = a_raycluster(replicas=replicas, numOfHosts=hosts)
+        self.config = read_cluster_config(msgspec.convert(document, RayCluster))
+        self.members, self.clusters, self.lists = Membership(), ClusterIndex(), Lists()
+        self.clusters.put(self.config)
+        self.reads: list[Read] = []
+        self.finds: Callable[[], None] = lambda: None
+        handler = PodHandler(self.clusters, self.lists.identities(self.members))
+        self.mutation = Mutation(handler, self)
+
+    async def read(self, what: Read) -> None:
+        self.reads.append(what)
+        self.finds()
 
     def holds(self, *identities: HostIdentity) -> None:
         for identity in identities:
@@ -67,9 +53,9 @@ class Webhook:
         self.lists.time = 1000.0 + now
         return asyncio.run(create(self.mutation, pod))
 
-    def identity(self, now: float = 0.0, pod: Object | None = None) -> tuple[int, int]:
+    def identity(self, now: float = 0.0) -> tuple[int, int]:
         """Return the replica and host index that a new pod gets."""
-        return identity_in(self.create(now, pod))
+        return identity_in(self.create(now))
 
 
 async def create(mutation: Mutation, pod: Object | None = None) -> Object:
@@ -88,52 +74,45 @@ def identity_in(answer: Object) -> tuple[int, int]:
 
 
 def test_a_group_that_is_still_full_of_pods_after_the_read_gets_its_extra_replica() -> None:
-    reader = Reader()
-    webhook = Webhook(2, reader=reader)
+    webhook = Webhook(2)
     webhook.holds(HostIdentity(0, 0, ""), HostIdentity(1, 0, ""))
-    assert [webhook.identity(), reader.groups_read] == [(2, 0), 1]
+    assert (webhook.identity(), webhook.reads) == ((2, 0), [READ_GROUP])
 
 
 @pytest.mark.parametrize("hosts", [1, 4])
 def test_identities_of_pods_that_never_appeared_are_reused_after_a_wait(hosts: int) -> None:
-    reader = Reader()
-    webhook = Webhook(1, hosts, reader)
+    webhook = Webhook(1, hosts)
     name = "tpu-x" if hosts > 1 else ""
     webhook.holds(*(HostIdentity(0, host, name) for host in range(hosts - 1)))
     assert webhook.identity(0.0) == (0, hosts - 1)
     answer = webhook.create(1.0)
     assert not answer["allowed"]
     assert answer["status"]["details"]["causes"][0]["reason"] == "FieldValueForbidden"
-    assert reader.groups_read == 1
-    assert webhook.identity(VACANT_SECONDS) == (0, hosts - 1)
-    assert reader.groups_read == 1
+    assert webhook.reads == [READ_GROUP]
+    assert (webhook.identity(VACANT_SECONDS), webhook.reads) == ((0, hosts - 1), [READ_GROUP])
 
 
 def test_nobody_is_asked_while_a_desired_identity_is_free_or_the_pod_has_its_identity() -> None:
-    reader = Reader()
-    webhook = Webhook(2, 2, reader)
+    webhook = Webhook(2, 2)
     webhook.holds(HostIdentity(5, 0, "tpu-x"))
-    assert webhook.identity() == (5, 1)
-    assert webhook.identity() == (0, 0)
+    assert [webhook.identity(), webhook.identity()] == [(5, 1), (0, 0)]
     assert webhook.create(pod=a_pod("new", HostIdentity(9, 0, "tpu-z")))["allowed"]
-    assert reader.groups_read == 0
+    assert webhook.reads == []
 
 
 def test_a_cluster_that_is_not_known_is_read_and_then_its_group_if_it_looks_full() -> None:
-    reader = Reader()
-    webhook = Webhook(0, reader=reader)
-    full = webhook.clusters
+    webhook = Webhook(0)
     webhook.clusters.remove("default", "ray", "uid-of-ray")
-    reader.finds = lambda: full.put(read_cluster_config(cluster_of(0, 1)))
-    assert webhook.identity() == (0, 0)
-    assert [reader.clusters_read, reader.groups_read] == [1, 1]
+    webhook.finds = lambda: webhook.clusters.put(webhook.config)
+    assert (webhook.identity(), webhook.reads) == ((0, 0), [READ_CLUSTER, READ_GROUP])
 
 
 def test_a_cluster_that_cannot_be_asked_is_no_denial_and_nothing_is_recorded() -> None:
     def fail() -> None:
         raise ClusterUnreadable
 
-    webhook = Webhook(1, reader=Reader(fail))
+    webhook = Webhook(1)
+    webhook.finds = fail
     webhook.holds(HostIdentity(0, 0, ""))
     with pytest.raises(ClusterUnreadable):
         webhook.create()

@@ -72,14 +72,11 @@ class Sent:
             cycle.keep_alive, cycle.response_started, cycle.response_complete,
             cycle.waiting_for_100_continue, cycle.message_event.is_set())  # fmt: skip
 
-    async def answer(self, *, last: bool = False) -> None:
-        await OneWrite(respond(last=last))(self.cycle.scope, self.cycle.receive, self.cycle.send)  # type: ignore[arg-type]  # of its own types
-
-    async def answer_by_uvicorn(self, *, last: bool) -> None:
-        await respond(last=last)(self.cycle.scope, self.cycle.receive, self.cycle.send)  # type: ignore[arg-type]  # of its own types
+    async def ask(self, application: ASGIApp) -> None:
+        await application(self.cycle.scope, self.cycle.receive, self.cycle.send)  # type: ignore[arg-type]  # of its own types
 
 
-def respond(*, last: bool) -> ASGIApp:
+def respond(*, last: bool = False) -> ASGIApp:
     close = [(b"connection", b"close")] if last else []
     headers = [JSON, (b"content-length", b"%d" % len(BODY)), *close]
 
@@ -94,8 +91,8 @@ def respond(*, last: bool) -> ASGIApp:
 @pytest.mark.parametrize("keep_alive", [False, True])
 async def test_one_write_is_what_uvicorn_makes_of_two(keep_alive: bool, last: bool) -> None:
     one, two = Sent(keep_alive=keep_alive), Sent(keep_alive=keep_alive)
-    await one.answer(last=last)
-    await two.answer_by_uvicorn(last=last)
+    await one.ask(OneWrite(respond(last=last)))
+    await two.ask(respond(last=last))
     assert (len(one.transport.writes), len(two.transport.writes)) == (1, 2)
     assert one.state == two.state
     assert one.completed == 1
@@ -109,25 +106,25 @@ async def test_a_response_in_parts_and_one_to_head_are_those_of_uvicorn() -> Non
         await send({"type": "http.response.body", "body": BODY, "more_body": True})
         await send({"type": "http.response.body", "body": b""})
 
-    for method, app in (("POST", parts), ("HEAD", respond(last=False))):
+    for method, app in (("POST", parts), ("HEAD", respond())):
         one, two = Sent(keep_alive=True), Sent(keep_alive=True)
         for sent, application in ((one, OneWrite(app)), (two, app)):
             sent.cycle.scope["method"] = method
-            await application(sent.cycle.scope, sent.cycle.receive, sent.cycle.send)  # type: ignore[arg-type]  # of its own types
+            await sent.ask(application)
         assert one.state == two.state
 
 
 async def test_nothing_is_written_to_a_client_that_has_gone() -> None:
     answer = Sent(keep_alive=True)
     answer.cycle.disconnected = True
-    await answer.answer()
+    await answer.ask(OneWrite(respond()))
     assert not answer.transport.writes
 
 
 async def test_a_client_that_takes_nothing_is_waited_for() -> None:
     answer = Sent(keep_alive=True)
     answer.cycle.flow.pause_writing()
-    task = asyncio.create_task(answer.answer())
+    task = asyncio.create_task(answer.ask(OneWrite(respond())))
     await asyncio.sleep(0)
     await asyncio.sleep(0)
     assert not answer.transport.writes
@@ -139,15 +136,15 @@ async def test_a_client_that_takes_nothing_is_waited_for() -> None:
 
 async def test_a_request_is_answered_once() -> None:
     answer = Sent(keep_alive=True)
-    await answer.answer()
+    await answer.ask(OneWrite(respond()))
     with pytest.raises(RuntimeError):
-        await answer.answer()
+        await answer.ask(OneWrite(respond()))
     assert (len(answer.transport.writes), answer.completed) == (1, 1)
 
 
 async def test_a_client_that_goes_while_its_answer_waits_finds_nothing_begun() -> None:
     answer = Sent(keep_alive=True)
-    task = asyncio.create_task(answer.answer())
+    task = asyncio.create_task(answer.ask(OneWrite(respond())))
     await asyncio.sleep(0)
     assert not answer.cycle.response_started
     answer.cycle.disconnected = True

@@ -1,7 +1,5 @@
 """The pods of a RayCluster are those that KubeRay would create, in its order."""
 
-from typing import Any
-
 import pytest
 
 from tests.builders import (
@@ -69,25 +67,21 @@ def test_hosts_of_a_replica_share_a_name_that_no_other_replica_has() -> None:
     assert found[0] == found[1] != found[2] == found[3]
 
 
-def test_a_suspended_group_has_no_pods() -> None:
-    assert workers(a_cluster("c").group("g", replicas=3, suspend=True)) == []
-
-
-@pytest.mark.parametrize(("replicas", "low", "high", "created"), [
-    (3, 0, 10, 3), (1, 2, 5, 2), (9, 0, 4, 4), (None, 2, 5, 2), (0, 0, 5, 0), (-1, 0, 5, 0),
+@pytest.mark.parametrize(("group", "created"), [
+    ({"replicas": 3, "minReplicas": 0, "maxReplicas": 10}, 3),
+    ({"replicas": 1, "minReplicas": 2, "maxReplicas": 5}, 2),
+    ({"replicas": 9, "minReplicas": 0, "maxReplicas": 4}, 4),
+    ({"minReplicas": 2, "maxReplicas": 5}, 2), ({"replicas": 0, "maxReplicas": 5}, 0),
+    ({"replicas": -1, "maxReplicas": 5}, 0), ({}, 0), ({"replicas": 3, "suspend": True}, 0),
+    ({"replicas": 1, "numOfHosts": 2**40}, MAX_HOSTS),
 ])  # fmt: skip
-def test_replicas_are_clamped(replicas: int | None, low: int, high: int, created: int) -> None:
-    cluster = a_cluster("c").group("g", minReplicas=low, maxReplicas=high)
-    document = cluster.build()
-    document["spec"]["workerGroupSpecs"][0]["replicas"] = replicas
-    assert len(workers(document)) == created
-
-
-def test_a_group_that_leaves_everything_out_has_the_defaults_of_the_crd() -> None:
+def test_replicas_are_clamped(group: Object, created: int) -> None:
     document = a_cluster("c").group("g").build()
-    group: dict[str, Any] = document["spec"]["workerGroupSpecs"][0]
-    del group["replicas"], group["numOfHosts"]
-    assert workers(document) == []
+    (old,) = document["spec"]["workerGroupSpecs"]
+    document["spec"]["workerGroupSpecs"] = [
+        {"groupName": "g", "template": old["template"], **group}
+    ]
+    assert len(workers(document)) == created
 
 
 def test_group_labels_win_over_template_labels_and_the_protected_ones_over_both() -> None:
@@ -142,7 +136,7 @@ def test_the_users_variables_come_first_and_kuberays_keep_its_order() -> None:
     ]  # fmt: skip
 
 
-def test_the_init_container_of_kuberay_is_last_and_has_rays_variables() -> None:
+def test_the_init_container_of_a_worker_is_last_and_has_rays_variables() -> None:
     spec = {
         "initContainers": [{"name": "mine", "env": [{"name": "A", "value": "1"}]}],
         "containers": [
@@ -155,9 +149,6 @@ def test_the_init_container_of_kuberay_is_last_and_has_rays_variables() -> None:
     assert env_names(pod, "mine") == ["A", "FQ_RAY_IP", "RAY_IP"]
     assert env_names(pod, "wait-gcs-ready") == ["B", "FQ_RAY_IP", "RAY_IP"]
     assert "env" not in container_of(pod, "sidecar")
-
-
-def test_the_head_waits_for_nobody() -> None:
     head = expanded(a_cluster("c"))[0]
     assert "initContainers" not in head["spec"]
     assert "FQ_RAY_IP" not in env_names(head, "ray-head")
@@ -176,7 +167,3 @@ def test_a_template_may_have_no_containers_and_no_init_containers() -> None:
     spec = {"containers": [{"name": "ray-worker", "image": "ray"}], "initContainers": None}
     (worker,) = workers(with_template(spec))
     assert [each["name"] for each in worker["spec"]["initContainers"]] == ["wait-gcs-ready"]
-
-
-def test_of_more_hosts_than_a_replica_can_have_no_more_are_expanded() -> None:
-    assert len(workers(a_cluster("c").group("g", hosts=2**40))) == MAX_HOSTS
