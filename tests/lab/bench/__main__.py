@@ -3,7 +3,7 @@
 import sys
 from importlib import import_module
 
-PARTS = ("reviews_over_https", "layers", "instructions", "reservations", "dashboard")
+PARTS = ("reviews_over_https", "layers", "reservations", "dashboard")
 
 
 def main() -> int:

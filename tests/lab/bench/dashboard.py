@@ -10,7 +10,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from time import monotonic, sleep
 from typing import Any, Final
@@ -18,9 +18,12 @@ from typing import Any, Final
 import httpx
 
 from tests.e2e.process import free_port
+from tests.e2e.waiting import until
 from tests.harness.fake_api import PODS, FakeApi, Object
 from tests.harness.fleet import Fleet
 from tests.harness.served import kubeconfig
+from tests.lab.bench.reviews_over_https import cpu_seconds
+from tests.lab.hostile.beside import memory
 
 CLUSTERS: Final = int(os.environ.get("CLUSTERS", "1000"))
 REPLICAS: Final = 25
@@ -29,7 +32,7 @@ PAGE_ITEMS: Final = 500
 CHANGES: Final = 100
 """Changes a second."""
 SECONDS: Final = 30
-WARM_SECONDS: Final = 600
+SECONDS_MAX: Final = 600
 """How long the first examination may take."""
 
 
@@ -48,8 +51,8 @@ def main() -> None:
         with tempfile.TemporaryDirectory() as folder:
             config = kubeconfig(Path(folder), port)
             _status(config)
-            _dashboard(config, lambda: print("change", file=stream, flush=True))
-            _controller(config, lambda: print("change", file=stream, flush=True))
+            for measure in (_dashboard, _controller):
+                measure(config, lambda: print("change", file=stream, flush=True))
     finally:
         server.kill()
         server.wait()
@@ -65,8 +68,7 @@ async def _serve() -> None:
         lambda: asyncio.StreamReaderProtocol(reader), sys.stdin
     )
     async with api.serving():
-        sys.stdout.write(f"{api.port}\n")
-        sys.stdout.flush()
+        print(api.port, flush=True)
         while await reader.readline():
             for number in range(SECONDS * CHANGES):
                 replica = fleet.replicas[number * 37 % len(fleet.replicas)]
@@ -85,75 +87,67 @@ def _status(config: Path) -> None:
     with _running(command, stdout=subprocess.DEVNULL) as process:
         _, _, used = os.wait4(process.pid, 0)
         process.returncode = 0
-        took = monotonic() - begun
-        print(f"  status      {took:6.1f} s  {used.ru_maxrss >> 10} MiB")
+        print(f"  status      {monotonic() - begun:6.1f} s  {used.ru_maxrss >> 10} MiB")
 
 
 def _dashboard(config: Path, change: Callable[[], None]) -> None:
     begun = monotonic()
     command = ["dashboard", "-A", "--port", "0", "--kubeconfig", str(config)]
-    with _running(command, stderr=subprocess.PIPE) as process:
+    with (
+        _running(command, stderr=subprocess.PIPE) as process,
+        httpx.Client(follow_redirects=True, timeout=600) as client,
+    ):
         assert process.stderr
         line = process.stderr.readline()
         address = re.search(r"http://\S+", line)
         assert address, line
-        with httpx.Client(follow_redirects=True, timeout=600) as client:
-            page = _until(lambda: client.get(address[0]), lambda each: "<section" in each.text)
-            first = monotonic() - begun
-            every = f"{CLUSTERS} RayClusters"
-            delays: list[float] = []
+        page = client.get(address[0])
+        until(lambda: "<section" in client.get(page.url).text, "the first RayCluster", SECONDS_MAX)
+        first = monotonic() - begun
+        delays: list[float] = []
 
-            def poll() -> httpx.Response:
-                asked = monotonic()
-                answer = client.get(page.url.join("/enter"))
-                delays.append(monotonic() - asked)
-                return answer if len(delays) % 20 else client.get(page.url.join("/"))
+        def is_whole() -> bool:
+            asked = monotonic()
+            client.get(page.url.join("/enter"))
+            delays.append(monotonic() - asked)
+            return not len(delays) % 20 and f"{CLUSTERS} RayClusters" in client.get(page.url).text
 
-            page = _until(poll, lambda each: every in each.text)
-            whole = monotonic() - begun
-            plain = len(page.content)
-            wire = int(client.get(page.url).headers["content-length"])
-            delays.sort()
-            slow = delays[int(len(delays) * 0.99)]
-            held = _held(process.pid)
-            threading.Thread(target=_follow, args=(address[0],), daemon=True).start()
-            sleep(10)
-            quiet = _share(process.pid)
-            change()
-            busy = _share(process.pid)
+        until(is_whole, "all RayClusters", SECONDS_MAX)
+        whole = monotonic() - begun
+        size = len(client.get(page.url).content)
+        wire = int(client.get(page.url).headers["content-length"])
+        delays.sort()
+        slow = delays[int(len(delays) * 0.99)]
+        threading.Thread(target=_follow, args=(address[0],), daemon=True).start()
+        shares = _shares(process.pid, change)
     print(f"  dashboard   {first:6.1f} s to the first RayCluster, {whole:.1f} s to all")
-    print(f"              {held}; the page: {plain >> 10} KiB, {wire >> 10} KiB compressed")
+    print(f"              the page: {size >> 10} KiB, {wire >> 10} KiB compressed")
     print(f"              other answers: p99 {slow * 1e3:.0f} ms, {delays[-1] * 1e3:.0f} at most")
-    print(f"              at rest {quiet:.1%} of a core, {CHANGES} changes a second: {busy:.1%}")
+    print(f"              {shares}")
 
 
 def _controller(config: Path, change: Callable[[], None]) -> None:
     port = free_port()
-    command = ["controller", f"--kubeconfig={config}", "--installation.namespace=team"]
+    command = [
+        "controller", f"--kubeconfig={config}", "--installation.namespace=team",
+        "--listen.host=127.0.0.1", f"--listen.admin-port={port}",
+    ]  # fmt: skip
     with (
-        _running(
-            [*command, "--listen.host=127.0.0.1", f"--listen.admin-port={port}"],
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        ) as process,
+        _running(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process,
         httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=60) as client,
     ):
         begun = monotonic()
 
-        def metrics() -> httpx.Response:
+        def is_whole() -> bool:
             try:
-                return client.get("/metrics")
+                return client.get("/metrics").text.count("ray_webhook_replicas{") >= CLUSTERS
             except httpx.TransportError:
-                return httpx.Response(503)
+                return False
 
-        _until(metrics, lambda each: each.text.count("ray_webhook_replicas{") >= CLUSTERS)
-        whole, held = monotonic() - begun, _held(process.pid)
-        sleep(10)
-        quiet = _share(process.pid)
-        change()
-        busy = _share(process.pid)
-    print(f"  controller  {whole:6.1f} s to all; {held}")
-    print(f"              at rest {quiet:.1%} of a core, {CHANGES} changes a second: {busy:.1%}")
+        until(is_whole, "all RayClusters", SECONDS_MAX)
+        whole = monotonic() - begun
+        shares = _shares(process.pid, change)
+    print(f"  controller  {whole:6.1f} s to all; {shares}")
 
 
 @contextmanager
@@ -168,50 +162,33 @@ def _running(arguments: list[str], **options: Any) -> Iterator[subprocess.Popen[
             process.communicate()
 
 
-def _until(
-    get: Callable[[], httpx.Response], enough: Callable[[httpx.Response], bool]
-) -> httpx.Response:
-    end = monotonic() + WARM_SECONDS
-    while not enough(answer := get()):
-        assert monotonic() < end, answer.text[:2000]
-        sleep(0.05)
-    return answer
-
-
 def _follow(address: str) -> None:
     """Be a page: take in all that comes, until the dashboard ends."""
-    with httpx.Client(follow_redirects=True, timeout=3600) as client:
-        html = client.get(address).text
-        found = re.search(r'hx-sse:connect="([^"]+)"', html)
+    with httpx.Client(follow_redirects=True, timeout=3600) as client, suppress(httpx.HTTPError):
+        found = re.search(r'hx-sse:connect="([^"]+)"', client.get(address).text)
         assert found
-        url = str(httpx.URL(address).join(found[1].replace("&amp;", "&")))
-        try:
-            with client.stream("GET", url) as stream:
-                for _ in stream.iter_bytes():
-                    pass
-        except httpx.HTTPError:
-            return
+        url = httpx.URL(address).join(found[1].replace("&amp;", "&"))
+        with client.stream("GET", url) as stream:
+            for _ in stream.iter_bytes():
+                pass
 
 
-def _held(pid: int) -> str:
-    """Return the memory of a process: now, and at most."""
-    status = Path(f"/proc/{pid}/status").read_text()
-    now, most = (
-        int(re.findall(rf"{name}:\s+(\d+)", status)[0]) >> 10 for name in ("VmRSS", "VmHWM")
+def _shares(pid: int, change: Callable[[], None]) -> str:
+    """Return the memory of a process, and the share of a core it takes at rest and with changes."""
+    peak, now = memory(pid)
+    sleep(10)
+    quiet = _share(pid)
+    change()
+    return (
+        f"{now:.0f} MiB, at most {peak:.0f}; at rest {quiet:.1%} of a core, "
+        f"{CHANGES} changes a second: {_share(pid):.1%}"
     )
-    return f"{now} MiB, at most {most}"
 
 
 def _share(pid: int) -> float:
-    """Return the share of a core that a process takes, over some seconds."""
-    begun, used = monotonic(), _cpu(pid)
+    begun, used = monotonic(), cpu_seconds(pid)
     sleep(SECONDS)
-    return (_cpu(pid) - used) / (monotonic() - begun)
-
-
-def _cpu(pid: int) -> float:
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    return (cpu_seconds(pid) - used) / (monotonic() - begun)
 
 
 if __name__ == "__main__":

@@ -4,11 +4,12 @@ import asyncio
 import resource
 import ssl
 from collections.abc import Iterable, Iterator
-from pathlib import Path
 from time import perf_counter
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import uvloop
+
+from tests.harness.server import Running
 
 
 class Result(NamedTuple):
@@ -34,11 +35,9 @@ class Connection(asyncio.Protocol):
         self._buffer = b""
         self._left = -1
         self._answer: asyncio.Future[None] | None = None
-        self._transport: asyncio.WriteTransport | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.WriteTransport) or hasattr(transport, "write")
-        self._transport = transport  # type: ignore[assignment]  # uvloop's transports are not asyncio's
+        self.transport: Any = transport  # uvloop's transports are not asyncio's
 
     def data_received(self, data: bytes) -> None:
         if self._left < 0:
@@ -62,23 +61,9 @@ class Connection(asyncio.Protocol):
             self._answer.set_exception(error or ConnectionResetError("closed by the server"))
 
     async def post(self, request: bytes) -> None:
-        assert self._transport is not None
         self._answer = asyncio.get_running_loop().create_future()
-        self._transport.write(request)
+        self.transport.write(request)
         await self._answer
-
-    def close(self) -> None:
-        assert self._transport is not None
-        self._transport.close()
-
-
-async def connected(port: int, authority: Path, connections: int) -> list[Connection]:
-    context = ssl.create_default_context(cafile=str(authority))
-    loop = asyncio.get_running_loop()
-    return [
-        (await loop.create_connection(Connection, "127.0.0.1", port, ssl=context))[1]
-        for _ in range(connections)
-    ]
 
 
 def posts(bodies: Iterable[bytes], path: str) -> Iterator[bytes]:
@@ -93,14 +78,14 @@ def posts(bodies: Iterable[bytes], path: str) -> Iterator[bytes]:
 
 
 async def _drive(
-    port: int,
-    authority: Path,
-    requests: Iterator[bytes],
-    connections: int,
-    seconds: float,
-    rate: float,
+    server: Running, requests: Iterator[bytes], connections: int, seconds: float, rate: float
 ) -> Result:
-    pool = await connected(port, authority, connections)
+    context = ssl.create_default_context(cafile=str(server.authority))
+    loop = asyncio.get_running_loop()
+    pool = [
+        (await loop.create_connection(Connection, "127.0.0.1", server.port, ssl=context))[1]
+        for _ in range(connections)
+    ]
     latencies: list[float] = []
     began = perf_counter()
     used = _cpu()
@@ -115,31 +100,23 @@ async def _drive(
                 due += connections / rate
             else:
                 started = now
-            if (request := next(requests, None)) is None:
-                return
-            await connection.post(request)
+            await connection.post(next(requests))
             latencies.append((perf_counter() - started) * 1e6)
 
     await asyncio.gather(*(work(connection, number) for number, connection in enumerate(pool)))
     took = perf_counter() - began
     for connection in pool:
-        connection.close()
+        connection.transport.close()
     return Result(sorted(latencies), took, (_cpu() - used) / took)
 
 
 def drive(
-    port: int,
-    authority: Path,
-    requests: Iterator[bytes],
-    *,
-    connections: int,
-    seconds: float,
-    rate: float = 0,
+    server: Running, requests: Iterator[bytes], *, connections: int, seconds: float, rate: float = 0
 ) -> Result:
-    """Post for some seconds over some connections, or until there are no more requests; at `rate` a
-    second when it is not 0, else as fast as answers come.
+    """Post for some seconds over some connections; at `rate` a second when it is not 0, else as
+    fast as answers come.
     """
-    return uvloop.run(_drive(port, authority, requests, connections, seconds, rate))
+    return uvloop.run(_drive(server, requests, connections, seconds, rate))
 
 
 def _cpu() -> float:

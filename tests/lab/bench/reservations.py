@@ -1,7 +1,6 @@
 """Requests to the API server for each pod without an identity: one process, and two by turns."""
 
 import asyncio
-import sys
 from contextlib import AsyncExitStack
 
 from tests.harness.fake_api import LEASES, FakeApi
@@ -57,19 +56,13 @@ async def requests(processes: int, hosts: int, at_once: int = 1) -> dict[str, fl
 
 
 def main() -> None:
-    sys.stdout.write("\nreservations: requests a pod, 256 pods of one group\n")
-    sys.stdout.write(f"  {'':<54}" + "".join(f"{verb:>8}" for verb in VERBS) + f"{'all':>8}\n")
+    print("\nreservations: requests a pod, 256 pods of one group")
     for hosts in (1, 4):
         for processes, at_once, what in (
             (1, 1, "one process"),
             (2, 1, "two by turns, one pod at a time"),
             (2, 8, "two by turns, eight pods at a time"),
         ):
-            found = asyncio.run(requests(processes, hosts, at_once))
-            figures = [*found.values(), sum(found.values())]
-            name = f"{what}, {hosts} host{'s' * (hosts > 1)} a replica"
-            sys.stdout.write(f"  {name:<54}" + "".join(f"{each:>8.2f}" for each in figures) + "\n")
-
-
-if __name__ == "__main__":
-    main()
+            a_pod = asyncio.run(requests(processes, hosts, at_once))
+            figures = ", ".join(f"{count:.2f} {verb}" for verb, count in a_pod.items())
+            print(f"  {what}, hosts of a replica: {hosts}: {figures}")

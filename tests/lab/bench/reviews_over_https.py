@@ -1,5 +1,5 @@
 """Reviews over HTTPS, at saturation and at 50 per second, compared with the null handler on the
-same uvicorn; and reviews of pods during the validation of a large RayCluster.
+same uvicorn.
 """
 
 import json
@@ -12,7 +12,6 @@ import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from functools import partial
-from multiprocessing import Process
 from pathlib import Path
 from typing import NamedTuple
 
@@ -41,18 +40,15 @@ REVIEWS: dict[str, tuple[Callable[[], Iterator[bytes]], str]] = {
 """The bodies of a target, and where they are posted."""
 NULL = "null"
 LARGE_NULL = "null, 69 KB"
-GROUPS = 400
-"""Worker groups of the RayCluster that is validated beside pods."""
-BESIDE_SECONDS = 5.0
-BESIDE_RATE = 500.0
 
 
 class Target(NamedTuple):
-    """A server under load, and the requests that it gets."""
+    """A server under load, the requests that it gets, and the target it is compared with."""
 
     name: str
     server: Running
     requests: Iterator[bytes]
+    reference: str = NULL
 
 
 class Sample(NamedTuple):
@@ -63,88 +59,71 @@ class Sample(NamedTuple):
 
 
 def main() -> None:
-    cores = sorted(os.sched_getaffinity(0))
-    server, client = cores[0], cores[-1]
-    say(f"reviews over TLS keep-alive; server on core {server}, client on core {client};")
-    say(f"medians of {ROUNDS} rounds of {SECONDS:.0f} s, in which the targets take turns")
-    pin = ("taskset", "-c", str(server)) if shutil.which("taskset") and server != client else ()
-    with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
+    with pinned() as pin, tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
         targets = [
             Target(
                 kind,
                 stack.enter_context(webhook(Path(folder) / str(number), pin)),
                 posts(bodies(), path),
+                LARGE_NULL if bodies is large_bodies else NULL,
             )
             for number, (kind, (bodies, path)) in enumerate(REVIEWS.items())
         ]
         null = stack.enter_context(_null(Path(folder) / "0", pin))
         targets.append(Target(NULL, null, posts(review_bodies(), "/mutate")))
-        targets.append(Target(LARGE_NULL, null, posts(large_bodies(), "/mutate")))
-        os.sched_setaffinity(0, {client})
+        targets.append(Target(LARGE_NULL, null, posts(large_bodies(), "/mutate"), LARGE_NULL))
         for connections, rate in LOADS:
-            _compare(targets, connections, rate)
-        _beside(targets[0])
+            load = f"{rate:.0f} a second" if rate else f"{connections} connections"
+            compare(load, targets, connections, rate)
+
+
+@contextmanager
+def pinned() -> Iterator[tuple[str, ...]]:
+    """Run this process on the last core, and yield how to launch a server on the first."""
+    cores = sorted(os.sched_getaffinity(0))
+    server, client = cores[0], cores[-1]
+    print(f"reviews over TLS keep-alive; server on core {server}, client on core {client};")
+    print(f"medians of rounds of {SECONDS:.0f} s, in which the targets take turns")
+    os.sched_setaffinity(0, {client})
+    try:
+        yield ("taskset", "-c", str(server)) if shutil.which("taskset") and server != client else ()
+    finally:
         os.sched_setaffinity(0, set(cores))
 
 
-def _compare(targets: list[Target], connections: int, rate: float) -> None:
+def compare(
+    title: str, targets: list[Target], connections: int, rate: float = 0, rounds: int = ROUNDS
+) -> None:
     samples: dict[str, list[Sample]] = {target.name: [] for target in targets}
-    for number in range(ROUNDS):
+    for number in range(rounds):
         for target in targets if number % 2 else reversed(targets):
-            samples[target.name].append(measured(target, connections, rate))
-    load = f"{rate:.0f} a second" if rate else f"{connections} connections"
-    say(
-        f"\n{load:<24} {'requests/s':>10} {'p50 us':>8} {'p99 us':>8} {'server CPU us':>14} "
-        f"{'to null':>8} {'client busy':>12}"
+            samples[target.name].append(_measured(target, connections, rate))
+    print(
+        f"\n{title:<24} {'requests/s':>10} {'p50 us':>8} {'p99 us':>8} {'server CPU us':>14} "
+        f"{'ratio':>8} {'client busy':>12}"
     )
-    for name, taken in samples.items():
+    for target in targets:
+        taken = samples[target.name]
         rates = statistics.median(sample.result.rate for sample in taken)
         middle = statistics.median(sample.result.percentile(0.5) for sample in taken)
         tail = statistics.median(sample.result.percentile(0.99) for sample in taken)
         cpu = statistics.median(sample.cpu for sample in taken)
         busy = statistics.median(sample.result.busy for sample in taken)
-        null = samples[LARGE_NULL if "69 KB" in name else NULL]
-        ratio = statistics.median(a.cpu / b.cpu for a, b in zip(taken, null, strict=True))
-        say(
-            f"  {name:<22} {rates:>10.0f} {middle:>8.0f} {tail:>8.0f} {cpu:>14.1f} {ratio:>8.2f} "
-            f"{busy:>11.0%}"
+        pairs = zip(taken, samples[target.reference], strict=True)
+        ratio = statistics.median(one.cpu / other.cpu for one, other in pairs)
+        print(
+            f"  {target.name:<22} {rates:>10.0f} {middle:>8.0f} {tail:>8.0f} {cpu:>14.1f} "
+            f"{ratio:>8.3f} {busy:>11.0%}"
         )
 
 
-def _beside(target: Target) -> None:
-    """Print the latency of pods alone, and while a client validates a large RayCluster again and
-    again. The client is a process of its own.
-    """
-    say(f"\n{BESIDE_RATE:.0f} labelled pods a second {'p50 us':>8} {'p99 us':>8}")
-    for name in ("alone", f"beside a RayCluster of {GROUPS} groups", "alone"):
-        with ExitStack() as stack:
-            if name != "alone":
-                client = Process(
-                    target=_validate, args=(target.server.port, target.server.authority)
-                )
-                client.start()
-                stack.callback(client.join)
-                stack.callback(client.terminate)
-            result = drive(
-                target.server.port, target.server.authority, target.requests, connections=10,
-                seconds=BESIDE_SECONDS, rate=BESIDE_RATE,
-            )  # fmt: skip
-        say(f"  {name:<36} {result.percentile(0.5):>8.0f} {result.percentile(0.99):>8.0f}")
-
-
-def _validate(port: int, authority: Path) -> None:
-    requests = posts(ray_bodies(GROUPS), "/validate")
-    drive(port, authority, requests, connections=1, seconds=BESIDE_SECONDS * 2)
-
-
-def measured(target: Target, connections: int, rate: float) -> Sample:
-    authority, process = target.server.authority, target.server.process
-    before = cpu_seconds(process.pid)
+def _measured(target: Target, connections: int, rate: float) -> Sample:
+    pid = target.server.process.pid
+    before = cpu_seconds(pid)
     result = drive(
-        target.server.port, authority, target.requests, connections=connections, seconds=SECONDS,
-        rate=rate,
-    )  # fmt: skip
-    return Sample(result, (cpu_seconds(process.pid) - before) / len(result.latencies) * 1e6)
+        target.server, target.requests, connections=connections, seconds=SECONDS, rate=rate
+    )
+    return Sample(result, (cpu_seconds(pid) - before) / len(result.latencies) * 1e6)
 
 
 def cpu_seconds(pid: int) -> float:
@@ -172,8 +151,3 @@ def _null(directory: Path, pin: tuple[str, ...]) -> Iterator[Running]:
         finally:
             process.terminate()
             process.wait(10)
-
-
-def say(text: str) -> None:
-    sys.stdout.write(text + "\n")
-    sys.stdout.flush()

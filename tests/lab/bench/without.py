@@ -11,6 +11,7 @@ from typing import Any, Final
 from webhook.api.objects import Pod
 from webhook.api.review import Answer
 from webhook.cli.main import main
+from webhook.groups.group_config import RayClusterConfig
 from webhook.groups.identity import HostIdentity
 from webhook.httpserver import one_write, server
 from webhook.httpserver.one_write import OneWrite
@@ -25,12 +26,10 @@ def _patch_cache() -> None:
         _: PatchCache,
         pod: Pod,
         identity: HostIdentity,
-        *group: Any,  # noqa: ANN401 - as the cache is called
-        holder: str,
+        cluster: RayClusterConfig,
+        **group: Any,  # noqa: ANN401 - as the cache is called
     ) -> Answer:
-        cluster, row, policy = group
-        replica = read_replica(pod, identity, cluster, row, holder=holder, policy=policy)
-        return answer(replica, identity.host)
+        return answer(read_replica(pod, identity, cluster, **group), identity.host)
 
     PatchCache.answer = compute  # type: ignore[assignment, method-assign]
 
@@ -55,8 +54,8 @@ def _nothing() -> None:
 
 
 LAYERS: Final[dict[str, Callable[[], None]]] = {
-    "nothing": _nothing, "patch cache": _patch_cache, "batches": _batches, "one write": _one_write,
-    "sent together": _together,
+    "nothing": _nothing, "nothing, again": _nothing, "patch cache": _patch_cache,
+    "batches": _batches, "one write": _one_write, "sent together": _together,
 }  # fmt: skip
 
 

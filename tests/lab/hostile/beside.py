@@ -45,7 +45,6 @@ class Beside:
     """Reviews over a new connection each."""
     probes: Record = field(default_factory=Record)
     peak: float = 0.0
-    after: float = 0.0
 
     @property
     def records(self) -> tuple[Record, ...]:
@@ -55,7 +54,7 @@ class Beside:
 @contextmanager
 def beside(server: Running, pause: float = 0.02) -> Iterator[Beside]:
     seen, stop = Beside(), threading.Event()
-    _forget_peak(server.process.pid)
+    Path(f"/proc/{server.process.pid}/clear_refs").write_text("5")  # forgets the peak
     kept, fresh = _connection(server), _connection(server)
     asked = (
         (seen.kept, _reviews(kept, kept=True)),
@@ -75,18 +74,15 @@ def beside(server: Running, pause: float = 0.02) -> Iterator[Beside]:
             thread.join()
         kept.close()
         fresh.close()
-        seen.peak, seen.after = memory(server.process.pid)
+        seen.peak, _ = memory(server.process.pid)
 
 
 def memory(pid: int) -> tuple[float, float]:
+    """Return the memory of a process in MiB: at most, and now."""
     lines = dict(
         line.split(":", 1) for line in Path(f"/proc/{pid}/status").read_text().splitlines()
     )
     return int(lines["VmHWM"].split()[0]) / 1024, int(lines["VmRSS"].split()[0]) / 1024
-
-
-def _forget_peak(pid: int) -> None:
-    Path(f"/proc/{pid}/clear_refs").write_text("5")
 
 
 def _ask(record: Record, ask: Callable[[], None], stop: threading.Event, pause: float) -> None:
