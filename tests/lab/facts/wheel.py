@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from tests import ROOT
-from tests.lab.facts.fact import MISSING, Fact, covers, value
+from tests.lab.facts.fact import MISSING, Fact, value
 
 INTERPRETER: Final = ROOT / ".cache" / "ray" / "bin" / "python"
 QUESTIONS: Final = Path(__file__).parent / "inside_ray.py"
@@ -61,7 +61,7 @@ def facts(said: dict[str, Any]) -> Iterator[Fact]:
         said["constants"]["DEFAULT_MEGASCALE_PORT"],
     )
     place = "webhook.validation.ray_start:KNOWN"
-    yield covers(place, "options of `ray start`", set(value(place)), set(said["start_options"]))
+    yield _covers(place, "options of `ray start`", said["start_options"])
     keys = {
         value(f"webhook.validation.in_place_resize:{name}") for name in ("CPU", "MEMORY", "TIMEOUT")
     }
@@ -73,11 +73,14 @@ def facts(said: dict[str, Any]) -> Iterator[Fact]:
     )
     for ours, theirs in SERVE.items():
         place = f"webhook.validation.serve_config:{ours}"
-        yield covers(
-            place, f"fields of {theirs}", set(value(place)), set(said["serve_keys"][theirs])
-        )
+        yield _covers(place, f"fields of {theirs}", said["serve_keys"][theirs])
     yield from _topologies(said)
     yield from _generations(said)
+
+
+def _covers(place: str, what: str, theirs: list[str]) -> Fact:
+    """Return the fact that ours has at least all of theirs."""
+    return Fact(place, what, {*value(place)} & {*theirs}, {*theirs})
 
 
 def _topologies(said: dict[str, Any]) -> Iterator[Fact]:
@@ -92,10 +95,7 @@ def _topologies(said: dict[str, Any]) -> Iterator[Fact]:
         if name not in UNKNOWN_GENERATIONS
     }
     for name in sorted(ours | theirs):
-        here, there = ours.get(name, set()), theirs.get(name, set())
-        yield Fact(
-            place, f"topologies of {name} that the other has not", here - there, there - here
-        )
+        yield Fact(place, f"topologies of {name}", ours.get(name, set()), theirs.get(name, set()))
 
 
 def _generations(said: dict[str, Any]) -> Iterator[Fact]:
