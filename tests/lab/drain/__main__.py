@@ -8,12 +8,13 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from tests import ROOT
 from tests.builders import a_cluster, a_pod, decide
+from tests.e2e.process import free_port
+from tests.e2e.waiting import until
 from tests.lab.drain.pod import Json, Pod, kill
 
 PAGE: Final = ROOT / "docs" / "contributing" / "measurements.md"
@@ -32,6 +33,10 @@ class Case(NamedTuple):
     asked: str
     needs: int
 
+    @property
+    def binaries(self) -> Path:
+        return ROOT / ".cache" / self.ray / "bin"
+
 
 DONE: Final = 10
 """Seconds for which a task has worked when its pod is deleted."""
@@ -43,25 +48,16 @@ CASES: Final = (
 )  # fmt: skip
 
 
-class Outcome(NamedTuple):
-    """What became of the task, and how much work was lost, in seconds."""
-
-    version: str
-    said: str
-    lost: int
-
-
 def main() -> int:
     rows, bad = [], []
     for case in CASES:
-        outcome = tried(case)
+        lost = tried(case)
         rows.append(
-            f"| {outcome.version} | {case.asked or 'not asked for'} | {case.needs} s "
-            f"| {'finishes' if not outcome.lost else 'is killed'} | {outcome.lost} s |\n"
+            f"| {_version(case)} | {case.asked or 'not asked for'} | {case.needs} s "
+            f"| {'is killed' if lost else 'finishes'} | {lost} s |\n"
         )
-        sys.stdout.write(rows[-1])
-        sys.stdout.flush()
-        if case.asked and (outcome.lost == 0) != (case.needs < int(case.asked)):
+        print(rows[-1], end="", flush=True)
+        if case.asked and (lost == 0) != (case.needs < int(case.asked)):
             bad.append(case)
     head = "| Ray | `drain-seconds` | the task needs | and | work lost |\n|---|---|---|---|---|\n"
     before, _, rest = PAGE.read_text().partition(BEGIN)
@@ -70,40 +66,35 @@ def main() -> int:
     return 1 if bad else 0
 
 
-def tried(case: Case) -> Outcome:
-    """Return what becomes of a task whose pod is deleted after it has worked for a while."""
+def tried(case: Case) -> int:
+    """Return the seconds of work that a task loses whose pod is deleted after it has worked."""
     folder = Path(tempfile.mkdtemp(prefix="drain-"))
-    binaries = ROOT / ".cache" / case.ray / "bin"
+    port = free_port()
+    address = f"127.0.0.1:{port}"
     key, _, value = _MARK.partition("=")
     others = {
         **os.environ,
         key: value,
-        "PATH": f"{binaries}:{os.environ['PATH']}",
+        "PATH": f"{case.binaries}:{os.environ['PATH']}",
+        "RAY_ADDRESS": address,
         "RAY_USAGE_STATS_ENABLED": "0",
     }
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    address = f"127.0.0.1:{port}"
-    others["RAY_ADDRESS"] = address
-    start = [str(binaries / "ray"), "start", "--block"]
+    start = ["ray", "start", "--block"]
     head = [*start, "--head", "--port", str(port), "--num-cpus", "0", *_LOW[2:]]
     head += ["--include-dashboard", "false", "--temp-dir", str(folder)]
     try:
         Pod(_pod(case, ""), "head", head, others)
-        _await(lambda: _listens(port), "the head")
+        until(lambda: _listens(port), "the head listens")
         join = [*start, "--address", address, *_LOW]
         worker = Pod(_pod(case, case.asked), "worker", join, others)
+        begun_file = folder / "begun"
         driver = subprocess.Popen(
-            [
-                str(binaries / "python"), str(DRIVER), address, str(DONE + case.needs),
-                str(folder / "begun"),
-            ],
+            ["python", DRIVER, address, str(DONE + case.needs), begun_file],
             env=others,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
-        )  # fmt: skip
-        _await((folder / "begun").exists, "the task")
+        )
+        until(begun_file.exists, "the task begins")
         begun = time.monotonic()
         time.sleep(DONE)
         worker.delete()
@@ -112,7 +103,7 @@ def tried(case: Case) -> Outcome:
     finally:
         kill(_MARK)
         shutil.rmtree(folder, ignore_errors=True)
-    return Outcome(_version(binaries), said, 0 if said == FINISHES else round(ended - begun))
+    return 0 if said == FINISHES else round(ended - begun)
 
 
 def _pod(case: Case, asked: str) -> Json:
@@ -120,34 +111,19 @@ def _pod(case: Case, asked: str) -> Json:
     cluster = a_cluster("c").group("g")
     if asked:
         cluster = cluster.opting(drain_seconds=asked)
-    image = f"rayproject/ray:{_version(ROOT / '.cache' / case.ray / 'bin')}"
-    container = {"name": "ray-worker", "image": image}
+    container = {"name": "ray-worker", "image": f"rayproject/ray:{_version(case)}"}
     pod = a_pod().of("c").worker("g")
     return decide(pod.spec(containers=[container], terminationGracePeriodSeconds=30), cluster).pod
 
 
-def _version(binaries: Path) -> str:
-    shown = subprocess.run(
-        [str(binaries / "python"), "-c", "import importlib.metadata as m; print(m.version('ray'))"],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    return shown.stdout.strip()
+def _version(case: Case) -> str:
+    command = [str(case.binaries / "python"), "-c", "import ray; print(ray.__version__)"]
+    return subprocess.check_output(command, text=True).strip()
 
 
 def _listens(port: int) -> bool:
     with socket.socket() as asked:
         return asked.connect_ex(("127.0.0.1", port)) == 0
-
-
-def _await(condition: Callable[[], bool], what: str) -> None:
-    until = time.monotonic() + 90
-    while not condition():
-        if time.monotonic() > until:
-            msg = f"{what} did not come up"
-            raise TimeoutError(msg)
-        time.sleep(0.2)
 
 
 if __name__ == "__main__":

@@ -29,21 +29,18 @@ class Pod:
             command, env=self._environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
         )
 
-    def delete(self) -> float:
-        """End it as a kubelet does: hook, SIGTERM, SIGKILL when the grace period is over. Return
-        how many seconds it took.
+    def delete(self) -> None:
+        """End it as a kubelet does: hook, SIGTERM, SIGKILL when the grace period is over.
 
         https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/#pod-termination
         """
         begun = time.monotonic()
         if self._hook:
-            hook = subprocess.Popen(self._hook, env=self._environment)
-            self._wait(hook, begun)
+            self._wait(subprocess.Popen(self._hook, env=self._environment), begun)
         self._process.send_signal(signal.SIGTERM)
         self._wait(self._process, begun)
         kill(f"{_NAME}={self._name}")
         self._process.wait()
-        return time.monotonic() - begun
 
     def _wait(self, process: subprocess.Popen[bytes], begun: float) -> None:
         """Wait for a process until it ends or the grace period is over."""
