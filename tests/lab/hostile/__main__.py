@@ -36,7 +36,16 @@ client that wants more:
 
 | what | bound | above it |
 |---|---|---|
-{listed}
+| request line and headers, or trailers | {head} KiB and what one read returns; {limits.headers} of them | 431 |
+| large bodies in flight, all connections | {in_flight} MiB | 503, `Retry-After: 1`, for the largest that is incomplete |
+| one body | {body} MiB | 413 |
+| requests queued behind another, one connection | {limits.queue} | 503 |
+| answers that are not taken | {unsent} MiB, {limits.request_seconds} s | closed |
+| TLS handshake | {limits.first_seconds} s | closed |
+| from the connection to the first byte | {limits.first_seconds} s | closed |
+| from the first byte to the end of the body | {limits.request_seconds} s | closed |
+| between requests | {limits.idle_seconds} s; kube-apiserver gives up after 90 | closed |
+| connections, each port | {limits.connections}, and {half} of one address | those that wait for their clients are closed |
 
 A body is large when it takes more than one read, or more than 64 KiB. When there are too many
 connections, those without proof are closed first: of the address that has most of them, the oldest
@@ -68,7 +77,7 @@ Out of scope: floods of handshakes. A TLS handshake takes the server about as lo
 and a flood cannot be told from many API servers that start at once. Where anything but API servers
 can reach the port, keep it out with a NetworkPolicy or `tls.clientCa`; see
 [SECURITY.md](../../SECURITY.md).
-"""  # noqa: E501 - the head of a table
+"""  # noqa: E501 - rows of tables
 
 
 class Row(NamedTuple):
@@ -151,41 +160,14 @@ def _attack(name: str, server: Running, seconds: float, pin: tuple[str, ...]) ->
 
 def page(rows: Iterable[Row], cores: int) -> str:
     limits = PortLimits()
-    listed = (
-        (
-            "request line and headers, or trailers",
-            f"{limits.head // 1024} KiB and what one read returns; {limits.headers} of them",
-            "431",
-        ),
-        (
-            "large bodies in flight, all connections",
-            f"{IN_FLIGHT_MAX // 2**20} MiB",
-            "503, `Retry-After: 1`, for the largest that is incomplete",
-        ),
-        ("one body", f"{BODY_MAX // 2**20} MiB", "413"),
-        ("requests queued behind another, one connection", f"{limits.queue}", "503"),
-        (
-            "answers that are not taken",
-            f"{limits.unsent // 2**20} MiB, {limits.request_seconds} s",
-            "closed",
-        ),
-        ("TLS handshake", f"{limits.first_seconds} s", "closed"),
-        ("from the connection to the first byte", f"{limits.first_seconds} s", "closed"),
-        ("from the first byte to the end of the body", f"{limits.request_seconds} s", "closed"),
-        (
-            "between requests",
-            f"{limits.idle_seconds} s; kube-apiserver gives up after 90",
-            "closed",
-        ),
-        (
-            "connections, each port",
-            f"{limits.connections}, and {limits.connections // 2} of one address",
-            "those that wait for their clients are closed",
-        ),
-    )
     return folded(
         PAGE_TEXT.format(
-            listed="\n".join(f"| {' | '.join(cells)} |" for cells in listed),
+            limits=limits,
+            head=limits.head // 1024,
+            half=limits.connections // 2,
+            unsent=limits.unsent // 2**20,
+            in_flight=IN_FLIGHT_MAX // 2**20,
+            body=BODY_MAX // 2**20,
             cores=cores,
             load=os.getloadavg()[1],
             rows="\n".join(row.cells() for row in rows),
