@@ -43,9 +43,17 @@ class Oracle(Program):
     def __init__(self, built: Built) -> None:
         super().__init__(built.program, built.crds)
 
-    def ask(self, value: Any, *, make: bool = False) -> Verdict:  # noqa: ANN401 - JSON
-        """Return the verdict on one object; with `make`, also what KubeRay makes of it."""
-        return self.answer({"object": value, "make": make}, Verdict)
+    def ask(
+        self,
+        value: Any,  # noqa: ANN401 - JSON
+        *,
+        gates: dict[str, bool] | None = None,
+        make: bool = False,
+    ) -> Verdict:
+        """Return the verdict on one object, with gates that differ from those of the version; with
+        `make`, also what KubeRay makes of it.
+        """
+        return self.answer({"object": value, "gates": gates, "make": make}, Verdict)
 
 
 class ApiServer(Program):
