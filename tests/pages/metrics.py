@@ -3,7 +3,6 @@
 import asyncio
 import io
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 from typing import Final, get_args
 
@@ -93,12 +92,6 @@ def _sections() -> Iterator[str]:
 
 
 async def _scraped(server: HttpServer) -> str:
-    port = server.bind()
-    running = asyncio.create_task(server.run())
-    try:
-        async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}") as client:
-            return (await client.get("/metrics")).text
-    finally:
-        running.cancel()
-        with suppress(asyncio.CancelledError):
-            await running
+    transport = httpx.ASGITransport(server.config.app)  # type: ignore[arg-type]
+    async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
+        return (await client.get("/metrics")).text
