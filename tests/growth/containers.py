@@ -18,6 +18,8 @@ LRU: Final = type(functools.lru_cache(lambda: None))
 _CONTAINERS: Final = (dict, list, set, deque, LRU)
 _OUTSIDE: Final = (ModuleType, FrameType)
 _LEAVES: Final = (str, bytes, int, float, bool, type(None))
+_Reached = tuple[str, list[object]]
+"""A path, and the values at its end."""
 
 
 class Container(NamedTuple):
@@ -30,10 +32,6 @@ class Container(NamedTuple):
     entries: int
     size: int
 
-    @property
-    def owner(self) -> str:
-        return self.path.rpartition(" > ")[0]
-
 
 def modules() -> list[ModuleType]:
     listed = pkgutil.walk_packages(webhook.__path__, "webhook.")
@@ -41,31 +39,39 @@ def modules() -> list[ModuleType]:
 
 
 def containers(*roots: object) -> dict[int, Container]:
-    own = modules()
-    outside = {id(vars(each)) for each in sys.modules.values() if isinstance(each, ModuleType)}
-    found: dict[int, Container] = {}
-    seen: set[int] = set()
-    starts = [(f"{each.__name__}", [*vars(each).values()]) for each in own]
-    pending = deque(starts + [(type(root).__name__, [root]) for root in roots])
+    starts = [(each.__name__, [*vars(each).values()]) for each in modules()]
+    return {
+        id(value): Container(
+            path, value, _entries(value), sys.getsizeof(value) + sum(map(_size, inner))
+        )
+        for path, value, inner in _reached([*starts, *_starts(roots)])
+        if isinstance(value, _CONTAINERS)
+    }
+
+
+def instances(kind: type, *roots: object) -> Iterator[Any]:
+    return (value for _, value, _ in _reached(_starts(roots)) if isinstance(value, kind))
+
+
+def _starts(roots: Iterable[object]) -> list[_Reached]:
+    return [(type(root).__name__, [root]) for root in roots]
+
+
+def _reached(starts: list[_Reached]) -> Iterator[tuple[str, Any, list[object]]]:
+    """Yield the path of each value that is reachable, the value, and what it refers to."""
+    seen = {id(vars(each)) for each in sys.modules.values() if isinstance(each, ModuleType)}
+    pending = deque(starts)
     while pending:
         path, values = pending.popleft()
         for value in values:
-            if (
-                id(value) in seen
-                or id(value) in outside
-                or isinstance(value, (*_OUTSIDE, *_LEAVES))
-            ):
+            if id(value) in seen or isinstance(value, (*_OUTSIDE, *_LEAVES)):
                 continue
             seen.add(id(value))
             if isinstance(value, type) and not value.__module__.startswith("webhook"):
                 continue
-            here = f"{path} > {_called(value)}"
-            inner = _referents(value)
-            if isinstance(value, _CONTAINERS):
-                size = sys.getsizeof(value) + sum(map(_size, inner))
-                found[id(value)] = Container(here, value, _entries(value), size)
+            here, inner = f"{path} > {_called(value)}", _referents(value)
+            yield here, value, inner
             pending.append((here, inner))
-    return found
 
 
 def _called(value: object) -> str:
@@ -95,21 +101,6 @@ def _size(value: object, depth: int = 4) -> int:
     if depth and not isinstance(value, _LEAVES):
         size += sum(_size(each, depth - 1) for each in gc.get_referents(value))
     return size
-
-
-def instances(kind: type, *roots: object) -> Iterator[Any]:
-    seen: set[int] = set()
-    pending: deque[object] = deque(roots)
-    outside = {id(vars(each)) for each in sys.modules.values() if isinstance(each, ModuleType)}
-    while pending:
-        value = pending.popleft()
-        if id(value) in seen or id(value) in outside or isinstance(value, (*_OUTSIDE, *_LEAVES)):
-            continue
-        seen.add(id(value))
-        if isinstance(value, kind):
-            yield value
-        if not isinstance(value, type):
-            pending.extend(_referents(value))
 
 
 def grown(

@@ -1,14 +1,14 @@
 """The public entries, each with the parts of its input that can be repeated."""
 
 import json
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Final, NamedTuple
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any, Final, NamedTuple, TypeVar
 
 import msgspec
 
 from tests.builders import (
     NAMESPACE,
-    ClusterBuilder,
     Object,
     a_cluster,
     a_pod,
@@ -17,9 +17,9 @@ from tests.builders import (
     uid_of,
 )
 from tests.growth.parts import ANY, ENTRY, Part, Path, filled, kind_part, repeated, type_part
-from tests.growth.processes import process_cases
+from tests.growth.processes import Case, groups_of, process_cases
 from tests.harness.apiserver import object_review, pod_review
-from tests.harness.scenes import NOW, Observed, Scene, llama
+from tests.harness.scenes import NOW, Scene, llama
 from tests.harness.work import Build, Call
 from webhook.admission.binding_handler import BindingHandler
 from webhook.admission.eviction_handler import EvictionHandler
@@ -70,15 +70,8 @@ _YAML_BYTES: Final = 65536
 _POPULATION: Final = 10_000
 
 Change = Callable[[int], Object]
-
-
-class Case(NamedTuple):
-    """A repeated part of the input of an entry; up to `limit` of them."""
-
-    entry: str
-    part: str
-    build: Build
-    limit: int
+T = TypeVar("T")
+U = TypeVar("U")
 
 
 # Objects
@@ -116,10 +109,9 @@ def _changes(kind: str) -> Iterator[tuple[str, Change, int]]:
     for path in _paths(kind):
         yield repetition(document, part, path)
     for name, text in TEXTS.items():
-        yield name, _annotated(document, *text), _ANNOTATION_BYTES // len(text[1](1000))
-    for name, (where, field, entry, start) in YAML.items():
-        if where == kind:
-            yield name, _embedded(document, field, entry, start), _YAML_BYTES // len(entry(1000))
+        yield name, text.change(document), _ANNOTATION_BYTES // len(text.entry)
+    for name, text in YAML.get(kind, {}).items():
+        yield name, text.change(document), _YAML_BYTES // len(text.entry)
 
 
 def repetition(document: Object, part: Part, path: Path) -> tuple[str, Change, int]:
@@ -138,81 +130,64 @@ def _shown(path: Path) -> str:
     return ".".join("[]" if each == ENTRY else str(each) for each in path if each != ANY)
 
 
-Text = tuple[str, Callable[[int], str], Callable[[Sequence[str]], str]]
-"""An annotation, the text of an entry, and of all."""
+class Text(NamedTuple):
+    """A text in an object that repeats an entry, in which `#` stands for its number."""
+
+    where: str
+    """The annotation, or the field of `spec`."""
+    entry: str
+    start: str = ""
+    between: str = "\n"
+    end: str = ""
+
+    def write(self, number: int) -> str:
+        entries = [self.entry.replace("#", f"{each:06}") for each in range(number)]
+        return f"{self.start}{self.between.join(entries)}{self.end}"
+
+    def change(self, document: Object) -> Change:
+        def annotate(number: int) -> Object:
+            metadata = {**document["metadata"], "annotations": {self.where: self.write(number)}}
+            return {**document, "metadata": metadata}
+
+        def embed(number: int) -> Object:
+            return {**document, "spec": {**document["spec"], self.where: self.write(number)}}
+
+        return annotate if "/" in self.where else embed
 
 
-def _ippr(entries: Sequence[str]) -> str:
-    return f'{{"groups": {{{", ".join(entries)}}}}}'
-
-
+_FORMS: Final = {
+    "names": "name-#", "pairs": "node/key-#=ray/label-#", "one value": "jax",
+    "one pair": "node/key-#=ray/label",
+}  # fmt: skip
+_IPPR: Final = partial(Text, names.ANNOTATION_IPPR, start='{"groups": {', between=", ", end="}}")
 _MAXIMA: Final = '{"max-cpu": "8", "max-memory": "8Gi", "resize-timeout": 60}'
-_FORMS: Final[dict[str, Callable[[int], str]]] = {
-    "names": lambda number: f"name-{number:06}",
-    "pairs": lambda number: f"node/key-{number:06}=ray/label-{number:06}",
-    "one value": lambda _: "jax",
-    "one pair": lambda number: f"node/key-{number:06}=ray/label",
-}
 TEXTS: Final[dict[str, Text]] = {
-    f"{row.annotation}, {form}": (row.annotation, entry, ",".join)
+    f"{row.annotation}, {form}": Text(row.annotation, entry, between=",")
     for row in OPT_INS
     for form, entry in _FORMS.items()
-} | {
-    "ippr, groups": (names.ANNOTATION_IPPR, lambda each: f'"group-{each:06}": {_MAXIMA}', _ippr),
-    "ippr, keys": (names.ANNOTATION_IPPR, lambda each: f'"key-{each:06}": 1', _ippr),
+} | {"ippr, groups": _IPPR(f'"group-#": {_MAXIMA}'), "ippr, keys": _IPPR('"key-#": 1')}
+
+_APPLICATION: Final = "applications:\n- import_path: 'm:a'\n  deployments:\n"
+YAML: Final[dict[str, dict[str, Text]]] = {
+    "RayService": {
+        "applications": Text(
+            "serveConfigV2",
+            "- {name: a#, import_path: 'm:a', route_prefix: /a#}",
+            "applications:\n",
+        ),
+        "deployments": Text(
+            "serveConfigV2", "  - {name: d#, num_replicas: 2, user_config: {}}", _APPLICATION
+        ),
+        "keys of a deployment": Text(
+            "serveConfigV2", "    key-#: 1", f"{_APPLICATION}  - name: a\n"
+        ),
+    },
+    "RayJob": {
+        "variables of the runtime environment": Text("runtimeEnvYAML", "  X#: 1", "env_vars:\n"),
+        "keys of the runtime environment": Text("runtimeEnvYAML", "key-#: 1"),
+    },
 }
-
-
-YAML: Final[dict[str, tuple[str, str, Callable[[int], str], str]]] = {
-    "applications": (
-        "RayService",
-        "serveConfigV2",
-        lambda each: f"- {{name: a{each}, import_path: 'm:a', route_prefix: /a{each}}}",
-        "applications:\n",
-    ),
-    "deployments": (
-        "RayService",
-        "serveConfigV2",
-        lambda each: f"  - {{name: d{each}, num_replicas: 2, user_config: {{}}}}",
-        "applications:\n- import_path: 'm:a'\n  deployments:\n",
-    ),
-    "keys of a deployment": (
-        "RayService",
-        "serveConfigV2",
-        lambda each: f"    key-{each:06}: 1",
-        "applications:\n- import_path: 'm:a'\n  deployments:\n  - name: a\n",
-    ),
-    "variables of the runtime environment": (
-        "RayJob", "runtimeEnvYAML", lambda each: f"  X{each:06}: 1", "env_vars:\n",
-    ),
-    "keys of the runtime environment": (
-        "RayJob", "runtimeEnvYAML", lambda each: f"key-{each:06}: 1", "",
-    ),
-}  # fmt: skip
-"""Lists in YAML: the kind, the field, the text of an entry, and the lines before them."""
-
-
-def _embedded(document: Object, field: str, entry: Callable[[int], str], start: str) -> Change:
-    def change(number: int) -> Object:
-        text = start + "\n".join([entry(each) for each in range(number)])
-        return {**document, "spec": {**document["spec"], field: text}}
-
-    return change
-
-
-def _annotated(
-    document: Object, annotation: str, entry: Callable[[int], str], join: Callable[..., str]
-) -> Change:
-    def change(number: int) -> Object:
-        text = join([entry(each) for each in range(number)])
-        return _merged(document, {annotation: text})
-
-    return change
-
-
-def _merged(document: Object, annotations: Object) -> Object:
-    meta = document["metadata"]
-    return {**document, "metadata": {**meta, "annotations": annotations}}
+"""Lists in YAML, by kind."""
 
 
 # Reviews
@@ -250,35 +225,29 @@ def _updated(old: Object) -> Object:
     return new
 
 
+def after(create: Callable[[int], T], call: Callable[[T], U]) -> Callable[[int], U]:
+    return lambda number: call(create(number))
+
+
 def _reviews_of_ray_objects() -> Iterator[Case]:
     for kind in OBJECTS:
         for name, change, limit in _changes(kind):
-            yield Case(f"check a file of {kind}", name, _checking(kind, change), limit)
-            yield Case(f"validate {kind} UPDATE", name, _updating(change), limit)
+            checking = after(change, partial(_checking, kind))
+            yield Case(f"check a file of {kind}", name, checking, limit)
+            yield Case(f"validate {kind} UPDATE", name, after(change, _updating), limit)
             if "template" not in name:  # the rules are those for files
-                yield Case(f"validate {kind} CREATE", name, _creating(_validation, change), limit)
-            if "template" not in name and kind == "RayCluster":
-                yield Case("mutate RayCluster", name, _creating(_mutation, change), limit)
+                created = after(change, object_review)
+                yield Case(f"validate {kind} CREATE", name, after(created, _validation), limit)
+                if kind == "RayCluster":
+                    yield Case("mutate RayCluster", name, after(created, _mutation), limit)
 
 
-def _checking(kind: str, change: Change) -> Build:
-    def build(number: int) -> Call:
-        document = change(number)
-        return lambda: check_file(kind, document)
-
-    return build
+def _checking(kind: str, document: Object) -> Call:
+    return lambda: check_file(kind, document)
 
 
-def _creating(reviewing: Callable[[Object], Call], change: Change) -> Build:
-    return lambda number: reviewing(object_review(change(number)))
-
-
-def _updating(change: Change) -> Build:
-    def build(number: int) -> Call:
-        old = change(number)
-        return _validation(object_review(_updated(old), old=old))
-
-    return build
+def _updating(old: Object) -> Call:
+    return _validation(object_review(_updated(old), old=old))
 
 
 def _a_worker() -> Object:
@@ -294,18 +263,12 @@ def _reviews_of_pods() -> Iterator[Case]:
     for path in repeated(part):
         for entry, pod in (("fresh", fresh), ("labelled", labelled)):
             name, change, limit = repetition(pod, part, path)
-
-            def build(number: int, change: Change = change) -> Call:
-                return _mutation(pod_review(change(number)), _CLUSTER)
-
-            yield Case(f"mutate a {entry} pod", name, build, limit)
+            mutating = after(change, lambda pod: _mutation(pod_review(pod), _CLUSTER))
+            yield Case(f"mutate a {entry} pod", name, mutating, limit)
     for name, change, limit in _changes("RayCluster"):
         if "template" not in name:  # the configuration does not contain the templates
-
-            def of_cluster(number: int, change: Change = change) -> Call:
-                return _mutation(pod_review(fresh), change(number))
-
-            yield Case("mutate a pod of the RayCluster", name, of_cluster, limit)
+            mutating = after(change, lambda cluster: _mutation(pod_review(fresh), cluster))
+            yield Case("mutate a pod of the RayCluster", name, mutating, limit)
 
 
 def _bindings() -> Iterator[Case]:
@@ -366,9 +329,10 @@ def _evictions() -> Iterator[Case]:
 # Watch events
 
 
-def _event(codec: Codec[Any], document: Object, put: Callable[[Any], object]) -> Call:
+def _event(codec: Codec[Any], put: Callable[[], Callable[[Any], object]], document: Object) -> Call:
     text = json.dumps({"type": "MODIFIED", "object": document}).encode()
-    return lambda: put(decode_event(codec, text).object)
+    store = put()
+    return lambda: store(decode_event(codec, text).object)
 
 
 def _watched(
@@ -377,11 +341,7 @@ def _watched(
     part, codec = type_part(kind), Codec[Any](kind)
     for path in repeated(part):
         name, change, limit = repetition(document, part, path)
-
-        def build(number: int, change: Change = change) -> Call:
-            return _event(codec, change(number), put())
-
-        yield name, build, limit
+        yield name, after(change, partial(_event, codec, put)), limit
 
 
 def _put_cluster() -> Callable[[Any], object]:
@@ -397,13 +357,8 @@ def _events_of_serve() -> Iterator[Case]:
         yield Case("watch event of a RayCluster", name, build, limit)
     codec = serve_stores.rayclusters_in("").codec
     for name, text in TEXTS.items():
-        change = _annotated(_CLUSTER, *text)
-        limit = _ANNOTATION_BYTES // len(text[1](1000))
-
-        def of_text(number: int, change: Change = change) -> Call:
-            return _event(codec, change(number), _put_cluster())
-
-        yield Case("watch event of a RayCluster", name, of_text, limit)
+        event = after(text.change(_CLUSTER), partial(_event, codec, _put_cluster))
+        yield Case("watch event of a RayCluster", name, event, _ANNOTATION_BYTES // len(text.entry))
 
 
 def _observing(scene: Scene, table: str) -> Callable[[], Callable[[Any], object]]:
@@ -449,15 +404,8 @@ def _events_of_the_controller() -> Iterator[Case]:
 # Populations
 
 
-def _groups(number: int) -> ClusterBuilder:
-    cluster = a_cluster("llama")
-    for each in range(number):
-        cluster.group(f"g{each}", hosts=2, replicas=1)
-    return cluster
-
-
 def _scene_of_groups(number: int) -> Scene:
-    return Scene(_groups(number))
+    return Scene(groups_of(number))
 
 
 def _without_pods(number: int) -> Scene:
@@ -470,18 +418,18 @@ def _scenes() -> Iterator[tuple[str, Callable[[int], Scene], int]]:
     yield "groups", _scene_of_groups, 1000
     yield "replicas", lambda number: Scene(llama(replicas=number)), 2500
     yield "groups without pods", _without_pods, 1000
-    yield "lost hosts", lambda number: _damaged(number, _lost), 2500
-    yield "pods that are being deleted", lambda number: _damaged(number, _leaving), 2500
-    yield "pods that do not run", lambda number: _damaged(number, _waiting), 2500
-    yield "pods without identity", lambda number: _damaged(number, _unnamed), 2500
-    yield "identities held twice", lambda number: _damaged(number, _twice), 2500
-    yield "restarted hosts", lambda number: _damaged(number, _restarted), 2500
+    yield "lost hosts", partial(_damaged, _lost), 2500
+    yield "pods that are being deleted", partial(_damaged, _leaving), 2500
+    yield "pods that do not run", partial(_damaged, _waiting), 2500
+    yield "pods without identity", partial(_damaged, _unnamed), 2500
+    yield "identities held twice", partial(_damaged, _twice), 2500
+    yield "restarted hosts", partial(_damaged, _restarted), 2500
     yield "rejections", lambda number: _rejected(number, Scene()), 2500
     yield "rejections of groups", lambda number: _rejected(number, _without_pods(number)), 1000
-    yield "strays", lambda number: _damaged(number, _stray), 2500
+    yield "strays", partial(_damaged, _stray), 2500
 
 
-def _damaged(number: int, damage: Callable[[str, Object], Object | None]) -> Scene:
+def _damaged(damage: Callable[[str, Object], Object | None], number: int) -> Scene:
     scene = Scene(llama(replicas=number))
     scene.pods = {
         name: changed
@@ -548,35 +496,28 @@ def _rejected(number: int, scene: Scene) -> Scene:
 
 def _reports() -> Iterator[Case]:
     for name, scene, limit in _scenes():
-
-        def examined(number: int, scene: Callable[[int], Scene] = scene) -> Call:
-            observed = scene(number).observed()
-            return lambda: observed.examined(NOW)
-
-        def shown(number: int, scene: Callable[[int], Scene] = scene) -> Call:
-            report = scene(number).examined()
-
-            def show() -> None:
-                drawing(report)
-                sum(map(len, encode_report(report)))
-                Tracker().track(report)
-                for cluster in report.clusters:
-                    view.build_list_section(cluster)
-                    for page in range(view.pages_of(cluster)):
-                        view.whole(cluster, page)
-
-            return show
-
-        yield Case("examine", name, examined, limit)
-        yield Case("show a report", name, shown, limit)
-    yield Case("examine", "RayClusters", _many_examined, 2000)
+        yield Case("examine", name, after(scene, _examining), limit)
+        yield Case("show a report", name, after(scene, _showing), limit)
 
 
-def _many_examined(number: int) -> Call:
-    cluster = json.dumps(Scene().cluster)
-    texts = [cluster.replace("llama", f"llama-{each}") for each in range(number)]
-    views = [msgspec.json.decode(text, type=LiveCluster) for text in texts]
-    return lambda: Observed(clusters=views, pods=[]).examined(NOW)
+def _examining(scene: Scene) -> Call:
+    observed = scene.observed()
+    return lambda: observed.examined(NOW)
+
+
+def _showing(scene: Scene) -> Call:
+    report = scene.examined()
+
+    def show() -> None:
+        drawing(report)
+        sum(map(len, encode_report(report)))
+        Tracker().track(report)
+        for cluster in report.clusters:
+            view.build_list_section(cluster)
+            for page in range(view.pages_of(cluster)):
+                view.whole(cluster, page)
+
+    return show
 
 
 def _populations() -> Iterator[Case]:
@@ -589,12 +530,9 @@ def _populations() -> Iterator[Case]:
     yield Case("repair", "pods of one identity", _planned_twice, _POPULATION)
     for granularity in ("replica", "worker-group", "cluster"):
         for part in ("groups", "replicas"):
-
-            def build(number: int, part: str = part, granularity: str = granularity) -> Call:
-                return _grouped(number, part, granularity)
-
+            build = partial(_grouped, part, granularity)
             yield Case(f"pod groups of each {granularity}", part, build, 2000)
-    yield Case("expand", "groups", lambda number: _expanded(_groups(number).build()), 1000)
+    yield Case("expand", "groups", lambda number: _expanded(groups_of(number).build()), 1000)
     yield Case("expand", "replicas", lambda number: _expanded(llama(number).build()), 5000)
 
 
@@ -687,7 +625,7 @@ def _plan(group: plan.RepairGroup, record: plan.Record) -> Call:
     return lambda: plan.plan(group, record, plan.Memory("1", 0.0), plan.RepairLimits(), 1e3, 1e9)
 
 
-def _grouped(number: int, part: str, granularity: str) -> Call:
+def _grouped(part: str, granularity: str, number: int) -> Call:
     cluster = a_cluster("c").opting(scheduling_group=granularity)
     cluster.opting(compute_domain=granularity)
     for each in range(number if part == "groups" else 1):
@@ -718,5 +656,5 @@ def cases() -> list[Case]:
     return [
         *_reviews_of_ray_objects(), *_reviews_of_pods(), *_bindings(), *_evictions(),
         *_events_of_serve(), *_events_of_the_controller(), *_reports(), *_populations(),
-        *(Case(*each) for each in process_cases()),
+        *process_cases(),
     ]  # fmt: skip

@@ -4,15 +4,16 @@ import asyncio
 import json
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import redirect_stderr, redirect_stdout
+from functools import partial
 from io import StringIO
 from pathlib import Path
 from tempfile import mkdtemp
-from typing import Final, cast
+from typing import Final, NamedTuple, cast
 
 import httpx
 import msgspec
 
-from tests.builders import NAMESPACE, Object, a_cluster, uid_of
+from tests.builders import NAMESPACE, ClusterBuilder, Object, a_cluster, uid_of
 from tests.harness.dashboard_page import Setup
 from tests.harness.scenes import CREATED, Scene, llama
 from tests.harness.work import Build, Call
@@ -32,8 +33,14 @@ from webhook.kubeclient.reservation_leases import LeaseStore
 from webhook.kubeclient.timeouts import ServerTime
 from webhook.objects.object_cache import EVENTS
 
-ProcessCase = tuple[str, str, Build, int]
-"""An entry, the repeated part, the input, and the limit of the parts."""
+
+class Case(NamedTuple):
+    """A repeated part of the input of an entry; up to `limit` of them."""
+
+    entry: str
+    part: str
+    build: Build
+    limit: int
 
 
 _OF_A_POD = (
@@ -43,20 +50,20 @@ _OF_A_POD = (
 )
 
 
-def process_cases() -> Iterator[ProcessCase]:
+def process_cases() -> Iterator[Case]:
     for part in ("Leases", "RayClusters", "namespaces", "spoiled Leases"):
-        yield "sweep Leases", part, _sweeping(part), 2000
+        yield Case("sweep Leases", part, partial(_sweeping, part), 2000)
     for part in ("groups", "replicas"):
-        yield "read groups for repair", part, _reading_groups(part), 1000
+        yield Case("read groups for repair", part, partial(_reading_groups, part), 1000)
     for path in ("/", "/api/v1/status", *_OF_A_POD):
         for part in ("groups", "replicas"):
-            yield f"GET {path}", part, _getting(path, part), 500
+            yield Case(f"GET {path}", part, partial(_getting, path, part), 500)
     for part, population in _POPULATIONS.items():
-        yield "ray-webhook status", part, _status(population), 500
-        yield "read a cluster for status", part, _reading_cluster(population), 500
+        yield Case("ray-webhook status", part, partial(_status, population), 500)
+        yield Case("read a cluster for status", part, partial(_reading_cluster, population), 500)
     for words in (("validate",), ("preview",), ("preview", "--summary")):
         for part in ("groups", "RayClusters", "files"):
-            yield f"ray-webhook {' '.join(words)}", part, _command(words, part), 200
+            yield Case(f"ray-webhook {' '.join(words)}", part, partial(_command, words, part), 200)
 
 
 class Lists:
@@ -90,39 +97,33 @@ def _page(items: list[Object]) -> bytes:
     return json.dumps({"metadata": {"resourceVersion": "5"}, "items": items}).encode()
 
 
-def _sweeping(part: str) -> Build:
-    def build(number: int) -> Call:
-        listed = number if part == "RayClusters" else 1
-        rayclusters = [
-            {"metadata": {"name": f"c{each}", "uid": f"u{each}", "resourceVersion": "1"}}
-            for each in range(listed)
-        ]
-        leases = [_lease(each, part) for each in range(1 if part == "RayClusters" else number)]
-        store = LeaseStore(cast("Api", Lists(leases, rayclusters)), "system")
+def _sweeping(part: str, number: int) -> Call:
+    listed = number if part == "RayClusters" else 1
+    rayclusters = [
+        {"metadata": {"name": f"c{each}", "uid": f"u{each}", "resourceVersion": "1"}}
+        for each in range(listed)
+    ]
+    leases = [_lease(each, part) for each in range(1 if part == "RayClusters" else number)]
+    store = LeaseStore(cast("Api", Lists(leases, rayclusters)), "system")
 
-        async def sweep() -> None:
-            for _ in range(2):  # the second sweep deletes what neither can decode
-                await store.clean_up()
+    async def sweep() -> None:
+        for _ in range(2):  # the second sweep deletes what neither can decode
+            await store.clean_up()
 
-        return lambda: asyncio.run(sweep())
-
-    return build
+    return lambda: asyncio.run(sweep())
 
 
-def _reading_groups(part: str) -> Build:
-    def build(number: int) -> Call:
-        scene = _scene(part, number)
-        config = read_cluster_config(msgspec.convert(scene.cluster, RayCluster))
-        api = cast("Api", Lists([], [scene.cluster], scene.pods.values()))
-        store = RepairStore(api, RepairRecords(api, "system", "repair"))
+def _reading_groups(part: str, number: int) -> Call:
+    scene = _scene(part, number)
+    config = read_cluster_config(msgspec.convert(scene.cluster, RayCluster))
+    api = cast("Api", Lists([], [scene.cluster], scene.pods.values()))
+    store = RepairStore(api, RepairRecords(api, "system", "repair"))
 
-        def read() -> None:
-            groups = asyncio.run(store.groups(config))
-            assert sum(len(group.pods) for group in groups.values()) >= number
+    def read() -> None:
+        groups = asyncio.run(store.groups(config))
+        assert sum(len(group.pods) for group in groups.values()) >= number
 
-        return read
-
-    return build
+    return read
 
 
 def _lease(number: int, part: str) -> Object:
@@ -139,25 +140,22 @@ def _lease(number: int, part: str) -> Object:
     return {"metadata": meta}
 
 
-def _getting(path: str, part: str) -> Build:
-    def build(number: int) -> Call:
-        scene = _scene(part, number)
-        pod = next(pod for name, pod in scene.pods.items() if "worker" in name)["metadata"]
-        target = path.format(**pod, group=pod["labels"][names.LABEL_GROUP])
-        setup = Setup(scene.observed())
-        site = DashboardSite(setup.live, Session(), setup.drawer)
-        headers = {"authorization": f"Bearer {site.session.token}"}
-        transport = httpx.ASGITransport(site_application(site))
+def _getting(path: str, part: str, number: int) -> Call:
+    scene = _scene(part, number)
+    pod = next(pod for name, pod in scene.pods.items() if "worker" in name)["metadata"]
+    target = path.format(**pod, group=pod["labels"][names.LABEL_GROUP])
+    setup = Setup(scene.observed())
+    site = DashboardSite(setup.live, Session(), setup.drawer)
+    headers = {"authorization": f"Bearer {site.session.token}"}
+    transport = httpx.ASGITransport(site_application(site))
 
-        async def get() -> None:
-            async with httpx.AsyncClient(
-                transport=transport, base_url="http://localhost", headers=headers
-            ) as client:
-                assert (await client.get(target)).status_code == httpx.codes.OK
+    async def get() -> None:
+        async with httpx.AsyncClient(
+            transport=transport, base_url="http://localhost", headers=headers
+        ) as client:
+            assert (await client.get(target)).status_code == httpx.codes.OK
 
-        return lambda: asyncio.run(get())
-
-    return build
+    return lambda: asyncio.run(get())
 
 
 def _quotas(number: int) -> Scene:
@@ -206,19 +204,16 @@ _POPULATIONS: Final[dict[str, Population]] = {
 }
 
 
-def _status(population: Population) -> Build:
-    def build(number: int) -> Call:
-        file = Path(mkdtemp()) / "state.json"
-        items = [item for scene in population(number) for item in _items(scene)]
-        file.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
+def _status(population: Population, number: int) -> Call:
+    file = Path(mkdtemp()) / "state.json"
+    items = [item for scene in population(number) for item in _items(scene)]
+    file.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
 
-        def run() -> None:
-            with redirect_stdout(StringIO()), redirect_stderr(StringIO()):
-                assert main(["status", "-A", "-o", "json", "--state", str(file)]) in (0, 1)
+    def run() -> None:
+        with redirect_stdout(StringIO()), redirect_stderr(StringIO()):
+            assert main(["status", "-A", "-o", "json", "--state", str(file)]) in (0, 1)
 
-        return run
-
-    return build
+    return run
 
 
 def _items(scene: Scene) -> Iterator[Object]:
@@ -229,56 +224,48 @@ def _items(scene: Scene) -> Iterator[Object]:
             yield {"apiVersion": "v1", "kind": kind, **item}
 
 
-def _reading_cluster(population: Population) -> Build:
-    def build(number: int) -> Call:
-        scenes = population(number)
-        others = {
-            "events": [event for scene in scenes for event in scene.events],
-            "nodes": [node for scene in scenes for node in scene.nodes],
-            "resourcequotas": [quota for scene in scenes for quota in scene.quotas],
-        }
-        pods = [pod for scene in scenes for pod in scene.pods.values()]
-        api = cast("Api", Lists([], [scene.cluster for scene in scenes], pods, **others))
+def _reading_cluster(population: Population, number: int) -> Call:
+    scenes = population(number)
+    others = {
+        "events": [event for scene in scenes for event in scene.events],
+        "nodes": [node for scene in scenes for node in scene.nodes],
+        "resourcequotas": [quota for scene in scenes for quota in scene.quotas],
+    }
+    pods = [pod for scene in scenes for pod in scene.pods.values()]
+    api = cast("Api", Lists([], [scene.cluster for scene in scenes], pods, **others))
 
-        async def read() -> None:
-            objects, _ = await read_cluster(api, "")
-            await read_forecasts(api, "", objects)
-            assert len(objects.pods.all) == len(pods)
+    async def read() -> None:
+        objects, _ = await read_cluster(api, "")
+        await read_forecasts(api, "", objects)
+        assert len(objects.pods.all) == len(pods)
 
-        return lambda: asyncio.run(read())
+    return lambda: asyncio.run(read())
 
-    return build
+
+def groups_of(number: int, name: str = "llama") -> ClusterBuilder:
+    cluster = a_cluster(name)
+    for each in range(number):
+        cluster.group(f"g{each}", hosts=2, replicas=1)
+    return cluster
 
 
 def _scene(part: str, number: int) -> Scene:
-    if part == "replicas":
-        return Scene(llama(replicas=number))
-    cluster = a_cluster("llama")
-    for each in range(number):
-        cluster.group(f"g{each}", hosts=2, replicas=1)
-    return Scene(cluster)
+    return Scene(llama(replicas=number) if part == "replicas" else groups_of(number))
 
 
-def _command(words: tuple[str, ...], part: str) -> Build:
-    def build(number: int) -> Call:
-        folder = Path(mkdtemp())
-        groups = number if part == "groups" else 1
-        documents = [_document(each, groups) for each in range(1 if part == "groups" else number)]
-        texts = [json.dumps(each) for each in documents]
-        for index, text in enumerate(texts if part == "files" else ["\n---\n".join(texts)]):
-            (folder / f"{index:05}.yaml").write_text(text)
+def _command(words: tuple[str, ...], part: str, number: int) -> Call:
+    folder = Path(mkdtemp())
+    groups = number if part == "groups" else 1
+    kind = {"apiVersion": "ray.io/v1", "kind": "RayCluster"}
+    texts = [
+        json.dumps(kind | groups_of(groups, f"c{each}").build())
+        for each in range(1 if part == "groups" else number)
+    ]
+    for index, text in enumerate(texts if part == "files" else ["\n---\n".join(texts)]):
+        (folder / f"{index:05}.yaml").write_text(text)
 
-        def run() -> None:
-            with redirect_stdout(StringIO()), redirect_stderr(StringIO()):
-                assert main([*words, str(folder)]) in (0, 1)
+    def run() -> None:
+        with redirect_stdout(StringIO()), redirect_stderr(StringIO()):
+            assert main([*words, str(folder)]) in (0, 1)
 
-        return run
-
-    return build
-
-
-def _document(number: int, groups: int) -> Object:
-    cluster = a_cluster(f"c{number}")
-    for each in range(groups):
-        cluster.group(f"g{each}", hosts=2, replicas=1)
-    return {"apiVersion": "ray.io/v1", "kind": "RayCluster", **cluster.build()}
+    return run
