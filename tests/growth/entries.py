@@ -156,9 +156,11 @@ class Text(NamedTuple):
 
 
 _FORMS: Final = {
-    "names": "name-#", "pairs": "node/key-#=ray/label-#", "one value": "jax",
+    "names": "name-#",
+    "pairs": "node/key-#=ray/label-#",
+    "one value": "jax",
     "one pair": "node/key-#=ray/label",
-}  # fmt: skip
+}
 _IPPR: Final = partial(Text, names.ANNOTATION_IPPR, start='{"groups": {', between=", ", end="}}")
 _MAXIMA: Final = '{"max-cpu": "8", "max-memory": "8Gi", "resize-timeout": 60}'
 TEXTS: Final[dict[str, Text]] = {

@@ -128,10 +128,8 @@ def _dashboard(config: Path, change: Callable[[], None]) -> None:
 
 def _controller(config: Path, change: Callable[[], None]) -> None:
     port = free_port()
-    command = [
-        "controller", f"--kubeconfig={config}", "--installation.namespace=team",
-        "--listen.host=127.0.0.1", f"--listen.admin-port={port}",
-    ]  # fmt: skip
+    command = ["controller", f"--kubeconfig={config}", "--installation.namespace=team"]
+    command += ["--listen.host=127.0.0.1", f"--listen.admin-port={port}"]
     with (
         _running(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process,
         httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=60) as client,

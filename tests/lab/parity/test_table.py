@@ -1,26 +1,39 @@
-"""The table of disagreements stays small, and its entries name existing rules."""
+"""The tables of disagreements stay small, and their entries name existing rules."""
 
+from collections.abc import Sequence
 from itertools import islice
+
+import pytest
 
 from tests.harness.ray_objects import a_cluster
 from tests.lab.parity.compare import Odd, compare
-from tests.lab.parity.disagreements import DISAGREEMENTS
+from tests.lab.parity.disagreements import DISAGREEMENTS, Disagreement
 from tests.lab.parity.mutants import EXAMPLES, mutants, seeds
 from tests.lab.parity.programs import Verdict
+from tests.lab.ray_parsers.__main__ import AUTOSCALER, DIFFERENCES, RESIZE
+from webhook.validation.finding import DENY
 from webhook.validation.rule_settings import RuleSettings
 from webhook.validation.rules import RULES
 
 NEWEST = RuleSettings(kuberay=(1, 7))
 
 
-def test_the_table_has_at_most_30_entries_that_name_rules_and_reasons() -> None:
-    assert len(DISAGREEMENTS) <= 30
+@pytest.mark.parametrize("table", [DISAGREEMENTS, DIFFERENCES], ids=["KubeRay", "Ray"])
+def test_a_table_has_at_most_30_entries_that_name_rules_and_reasons(
+    table: Sequence[Disagreement],
+) -> None:
+    assert len(table) <= 30
     known = {rule.id for rule in RULES} | {""}
-    for each in DISAGREEMENTS:
+    for each in table:
         assert each.ours in known
         assert each.right
         assert each.why
         assert each.ours or each.said, "an entry says what it is about"
+
+
+def test_the_rules_that_speak_for_rays_parsers_deny() -> None:
+    denying = {rule.id for rule in RULES if rule.level == DENY}
+    assert denying >= AUTOSCALER | RESIZE
 
 
 def test_the_same_seed_gives_the_same_mutants() -> None:

@@ -16,11 +16,8 @@ PODS = list(GROUP.pods())
 
 def verdict(pod: Json) -> Json:
     values = variables(pod)
-    name, worker, pod_type = (
-        values["TPU_NAME"],
-        int(values["TPU_WORKER_ID"]),
-        values["TPU_ACCELERATOR_TYPE"],
-    )
+    name, pod_type = values["TPU_NAME"], values["TPU_ACCELERATOR_TYPE"]
+    worker = int(values["TPU_WORKER_ID"])
     return {
         "name": name,
         "worker": worker,
@@ -72,19 +69,17 @@ def test_a_pod_that_is_missing_is_a_fault() -> None:
     assert found[0] == "7 pods instead of 8"
 
 
-def test_every_label_of_gke_is_checked_with_every_topology_of_its_generation() -> None:
+def test_every_topology_is_checked_for_each_label_and_as_a_part_of_the_next_larger_one() -> None:
+    known = {"2x2": 4, "2x4": 4, "4x4": 4, "2x2x2": 4}
     said = {
         "generations": {"a": ("v6e", 1), "b": ("v6e", 1)},
-        "chips_per_host": {"v6e": {"1x1": 1, "4x4": 4}, "v2": {"4x4": 4}},
+        "chips_per_host": {"v6e": known, "v2": {"4x4": 4}},
     }
-    found = [(group.accelerator, group.topology, group.hosts) for group in listed(said)]
-    assert found == [("a", "1x1", 1), ("a", "4x4", 4), ("b", "1x1", 1), ("b", "4x4", 4)]
-
-
-def test_a_topology_is_checked_as_a_part_of_the_next_larger_one_too() -> None:
-    known = {"2x2": 4, "2x4": 4, "4x4": 4, "2x2x2": 4}
-    said = {"generations": {"a": ("v6e", 1)}, "chips_per_host": {"v6e": known}}
-    parts = [group for group in listed(said) if group.parent]
+    slices = list(listed(said))
+    assert [(each.accelerator, each.topology) for each in slices if not each.parent] == [
+        (accelerator, topology) for accelerator in "ab" for topology in known
+    ]
+    parts = [each for each in slices if each.parent and each.accelerator == "a"]
     assert [(each.topology, each.parent, each.hosts) for each in parts] == [
         ("2x2", "2x4", 1),
         ("2x4", "4x4", 2),
