@@ -3,7 +3,7 @@
 import pytest
 
 from tests.e2e.control_plane import ControlPlane
-from tests.lab.chaos import Story, run
+from tests.lab.chaos import run
 
 pytestmark = pytest.mark.e2e
 
@@ -11,4 +11,4 @@ pytestmark = pytest.mark.e2e
 @pytest.mark.parametrize("seed", [4])
 def test_no_identity_is_held_twice_while_processes_and_the_control_plane_break(seed: int) -> None:
     with ControlPlane() as plane:
-        assert run(plane, Story(seed, 30, clusters=5, replicas=3)) == ""
+        assert run(plane, seed, 30, clusters=5, replicas=3) == ""

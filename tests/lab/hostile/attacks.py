@@ -9,8 +9,8 @@ import itertools
 import ssl
 import sys
 import time
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import suppress
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
 from typing import Final, NamedTuple
 from urllib.parse import urlsplit
 
@@ -36,17 +36,20 @@ class Target(NamedTuple):
     port: int
     tls: bool
 
-    async def connect(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-        """Return a new connection. Raises OSError."""
-        return await asyncio.wait_for(
-            asyncio.open_connection(
-                self.host,
-                self.port,
-                ssl=_anyone() if self.tls else None,
-                local_addr=(next(_ADDRESSES), 0),
-            ),
-            10,
+    @asynccontextmanager
+    async def connected(self) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
+        """Yield a new connection, which is aborted at the end. Raises OSError."""
+        connecting = asyncio.open_connection(
+            self.host,
+            self.port,
+            ssl=_anyone() if self.tls else None,
+            local_addr=(next(_ADDRESSES), 0),
         )
+        reader, writer = await asyncio.wait_for(connecting, 10)
+        try:
+            yield reader, writer
+        finally:
+            writer.transport.abort()
 
 
 class Attack(NamedTuple):
@@ -80,16 +83,11 @@ def endless(start: bytes, again: bytes) -> Callable[[Target], Awaitable[None]]:
     """Return what sends a start and then the same for ever, and reads nothing."""
 
     async def run(target: Target) -> None:
-        _, writer = await target.connect()
-        try:
+        async with target.connected() as (_, writer):
             writer.write(start)
-            while True:
+            while not writer.transport.is_closing():
                 writer.write(again)
                 await writer.drain()
-                if writer.transport.is_closing():
-                    return
-        finally:
-            writer.transport.abort()
 
     return run
 
@@ -98,8 +96,7 @@ def held(start: bytes, size: int = 0, again: bytes = b"") -> Callable[[Target], 
     """Return what sends a start, `size` more bytes, and then `again` each second."""
 
     async def run(target: Target) -> None:
-        reader, writer = await target.connect()
-        try:
+        async with target.connected() as (reader, writer):
             writer.write(start)
             for _ in range(size // len(_FULL)):
                 writer.write(_FULL)
@@ -109,8 +106,6 @@ def held(start: bytes, size: int = 0, again: bytes = b"") -> Callable[[Target], 
                     await asyncio.wait_for(reader.read(1), 1)
                     return
                 writer.write(again)
-        finally:
-            writer.transport.abort()
 
     return run
 
@@ -119,15 +114,12 @@ def unread(request: bytes, count: int) -> Callable[[Target], Awaitable[None]]:
     """Return what sends many requests at once and takes none of the answers."""
 
     async def run(target: Target) -> None:
-        _, writer = await target.connect()
-        writer.transport.pause_reading()  # type: ignore[attr-defined]  # asyncio's transports read as well as they write
-        try:
+        async with target.connected() as (_, writer):
+            writer.transport.pause_reading()  # type: ignore[attr-defined]  # asyncio's transports read as well as they write
             for _ in range(count // 1000):
                 writer.write(request * 1000)
                 await asyncio.wait_for(writer.drain(), 20)
             await asyncio.sleep(20)
-        finally:
-            writer.transport.abort()
 
     return run
 
@@ -145,56 +137,46 @@ def posted(name: str) -> Callable[[Target], Awaitable[None]]:
     """Return what posts reviews one after the other, and reads each answer."""
 
     async def run(target: Target) -> None:
-        reader, writer = await target.connect()
-        try:
+        async with target.connected() as (reader, writer):
             for request in requests(name):
                 writer.write(request)
-                head = await reader.readuntil(b"\r\n\r\n")
-                await reader.readexactly(_length(head))
+                head = await _answer(reader)
                 if head.startswith(b"HTTP/1.1 503"):
                     await asyncio.sleep(1)  # as its Retry-After says
                 elif head.startswith(b"HTTP/1.1 5"):
                     raise RuntimeError(head.decode())
-        finally:
-            writer.transport.abort()
 
     return run
 
 
 async def asking(target: Target) -> None:
     """Ask once a second for what is no review, on a connection that is kept as long as it lasts."""
-    reader, writer = await target.connect()
-    try:
+    async with target.connected() as (reader, writer):
         with suppress(OSError, asyncio.IncompleteReadError):
             while True:
                 writer.write(b"GET /x HTTP/1.1\r\nhost: x\r\n\r\n")
-                head = await reader.readuntil(b"\r\n\r\n")
-                await reader.readexactly(_length(head))
+                await _answer(reader)
                 await asyncio.sleep(1)
         await asyncio.sleep(1)
-    finally:
-        writer.transport.abort()
 
 
 async def followed(target: Target) -> None:
     """Send reviews, each followed in one flight by what is not HTTP. Raises RuntimeError when one
     does not get its answer.
     """
-    review = next(requests("one-uid"))
-    reader, writer = await target.connect()
-    try:
-        writer.write(review + b"this is not HTTP\r\n\r\n")
-        head = await reader.readuntil(b"\r\n\r\n")
-        await reader.readexactly(_length(head))
-        refusal = await reader.readuntil(b"\r\n\r\n")
+    async with target.connected() as (reader, writer):
+        writer.write(next(requests("one-uid")) + b"this is not HTTP\r\n\r\n")
+        head, refusal = await _answer(reader), await reader.readuntil(b"\r\n\r\n")
         if not (head.startswith(b"HTTP/1.1 200 ") and refusal.startswith(b"HTTP/1.1 400 ")):
             raise RuntimeError((head + refusal).decode())
-    finally:
-        writer.transport.abort()
 
 
-def _length(head: bytes) -> int:
-    return int(head.lower().partition(b"content-length: ")[2].partition(b"\r\n")[0])
+async def _answer(reader: asyncio.StreamReader) -> bytes:
+    """Read an answer, and return its head."""
+    head = await reader.readuntil(b"\r\n\r\n")
+    length = head.lower().partition(b"content-length: ")[2].partition(b"\r\n")[0]
+    await reader.readexactly(int(length))
+    return head
 
 
 _CHUNKED: Final = b"transfer-encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n"
@@ -312,7 +294,7 @@ async def attack(name: str, reviews: str, probes: str, seconds: float) -> None:
 
     async def again(number: int) -> None:
         await asyncio.sleep(number * _APART)
-        for _ in _until(until):
+        while time.monotonic() < until:  # wait_for may swallow a cancellation
             with suppress(OSError, TimeoutError, asyncio.IncompleteReadError):
                 await chosen.run(target)
             await asyncio.sleep(0.05)
@@ -320,10 +302,6 @@ async def attack(name: str, reviews: str, probes: str, seconds: float) -> None:
     with suppress(TimeoutError):
         async with asyncio.timeout(seconds):
             await asyncio.gather(*(again(number) for number in range(chosen.connections)))
-
-
-def _until(end: float) -> Iterator[int]:
-    return itertools.takewhile(lambda _: time.monotonic() < end, itertools.count())
 
 
 if __name__ == "__main__":
