@@ -32,22 +32,19 @@ def parameters(function: Function) -> set[str]:
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_variables_are_not_generic(path: Path) -> None:
+def test_variables_are_not_generic_and_functions_are_not_participles(path: Path) -> None:
+    tree = ast.parse(path.read_text())
     generic = {
         f"{function.name}: {node.id}"
-        for function in functions(ast.parse(path.read_text()))
+        for function in functions(tree)
         for node in ast.walk(function)
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
         if node.id in GENERIC - parameters(function)
     }
     assert not generic, "name what the value is"
-
-
-@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_functions_are_not_participles(path: Path) -> None:
     participles = {
         node.name
-        for node in ast.parse(path.read_text()).body
+        for node in tree.body
         if isinstance(node, Function) and node.name not in IDS
         if (first := node.name.strip("_").split("_")[0]) in PARTICIPLES or first.endswith("ed")
     }

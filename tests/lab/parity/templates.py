@@ -10,7 +10,6 @@ import json
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator
 from contextlib import ExitStack
 from itertools import chain, islice
 from pathlib import Path
@@ -65,7 +64,6 @@ class Tally(Struct):
     missed: Counter[str] = field(default_factory=Counter)
     by_rule: Counter[str] = field(default_factory=Counter)
     wrong: Counter[str] = field(default_factory=Counter)
-    others: Counter[str] = field(default_factory=Counter)
     kinds: Counter[str] = field(default_factory=Counter)
     """What the API server says of the objects that are missed."""
     objects: dict[str, Json] = field(default_factory=dict)
@@ -83,7 +81,6 @@ class Tally(Struct):
         if outcome.runs:
             self.runs += 1
             self.wrong.update(ours)
-            self.others.update(outcome.denied - ours)
             for rule in ours:
                 self.objects.setdefault(f"denied by {rule}", value)
         else:
@@ -186,19 +183,6 @@ def run(bench: Bench, given: list[Json], count: int, seed: int) -> Tally:
     return tally
 
 
-def _report(tally: Tally) -> Iterator[str]:
-    yield f"  {tally.checked} with pods, {tally.idle} without, {tally.runs} run"
-    for version in KUBERNETES:
-        yield f"  {version}: refused {tally.refused[version]}, missed {tally.missed[version]}"
-    for title, counted in (
-        ("missed", tally.kinds),
-        ("denied though it runs", tally.wrong),
-        ("denied for another reason, though its pods run", tally.others),
-    ):
-        for name, number in counted.most_common(SHOWN):
-            yield f"  {title}: {number:5} {name}"
-
-
 def _kind(said: str) -> str:
     """Return what is said without what is particular to one object."""
     words = "".join("#" if each.isdigit() else each for each in said)
@@ -230,7 +214,8 @@ def main() -> int:
         tally = run(Bench(oracle, api_servers), given, options.mutants, options.seed)
     took = time.monotonic() - started
     print(f"{len(given)} objects and {options.mutants} mutants in {took:.0f} s")
-    print("\n".join(_report(tally)))
+    page = tally.page(options.mutants, options.seed)
+    print(page)
     file = CACHE / "templates.jsonl"
     lines = ({"class": name, "object": each} for name, each in tally.objects.items())
     file.write_text("".join(json.dumps(line)[:FILED] + "\n" for line in lines))
@@ -238,7 +223,7 @@ def main() -> int:
     for problem in problems:
         print(f"  {problem}")
     if not problems and options.mutants >= ALL:
-        PAGE.write_text(tally.page(options.mutants, options.seed), encoding="utf-8")
+        PAGE.write_text(page, encoding="utf-8")
     return 1 if problems else 0
 
 
