@@ -53,9 +53,7 @@ def test_limits_count_else_requests() -> None:
     ([2], [(1, True), (4, False)], 5), ([2], [(4, False), (1, True)], 4),
     ([], [(2, False), (3, False)], 3),
 ])  # fmt: skip
-def test_devices_are_used_at_once(
-    main: list[int], inits: list[tuple[int, bool]], chips: int
-) -> None:
+def test_devices_used_at_once(main: list[int], inits: list[tuple[int, bool]], chips: int) -> None:
     counts: list[Counts] = [{TPU.name: number} for number in main]
     before: list[tuple[Counts, bool]] = [({TPU.name: number}, sidecar) for number, sidecar in inits]
     assert devices_of_host(counts, before) == {TPU.name: chips}

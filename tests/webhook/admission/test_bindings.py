@@ -49,11 +49,8 @@ def answered(binding: Any) -> Any:  # noqa: ANN401 - a binding, if it was one
     return jsonpatch.apply_patch(binding, patch)
 
 
-def test_the_pod_gets_the_labels_of_its_node_as_annotations() -> None:
+def test_labels_of_the_node_become_annotations_and_those_of_the_binding_stay() -> None:
     assert answered(bound_to("n1"))["metadata"]["annotations"] == {CLIQUE: "b7.0"}
-
-
-def test_annotations_of_the_binding_stay_and_those_of_the_node_count() -> None:
     binding = bound_to("n1", annotations={"a": "b", CLIQUE: "forged"})
     assert answered(binding)["metadata"]["annotations"] == {"a": "b", CLIQUE: "b7.0"}
 

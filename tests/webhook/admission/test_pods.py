@@ -39,9 +39,7 @@ def place(decided: Decided) -> tuple[str, str]:
 @pytest.mark.parametrize(("dry_runs", "places"), [
     ([False] * 3, ["00", "01", "10"]), ([True, True, False, True], ["00", "00", "00", "01"]),
 ])  # fmt: skip
-def test_only_pods_that_are_no_dry_run_take_identities(
-    dry_runs: list[bool], places: list[str]
-) -> None:
+def test_only_pods_of_no_dry_run_take_identities(dry_runs: list[bool], places: list[str]) -> None:
     webhook, pod = Webhook(CLUSTER.build()), a_pod().worker("g").of("c").build()
     assert ["".join(place(webhook.admit(pod, dry_run=dry))) for dry in dry_runs] == places
 
@@ -58,17 +56,11 @@ def test_a_denial_has_no_control_characters_of_other_objects() -> None:
         assert not [character for character in NEVER if character in text]
 
 
-def test_a_refused_pod_takes_no_identity() -> None:
-    webhook = Webhook(CLUSTER.build())
+def test_a_refused_pod_takes_no_identity_and_a_carried_one_is_taken() -> None:
+    webhook, pod = Webhook(CLUSTER.build()), a_pod().worker("g").of("c").build()
     assert not webhook.admit(a_pod().worker("g").of("c").tpu("0.5").build()).answer.allowed
-    assert place(webhook.admit(a_pod().worker("g").of("c").build())) == ("0", "0")
-
-
-def test_a_carried_identity_is_taken_for_those_who_come_after() -> None:
-    webhook = Webhook(CLUSTER.build())
     webhook.admit(a_pod().worker("g").of("c").identity(0, 1, "g-xh3hf").build())
-    webhook.admit(a_pod().worker("g").of("c").build())
-    assert place(webhook.admit(a_pod().worker("g").of("c").build())) == ("1", "0")
+    assert [place(webhook.admit(pod)) for _ in range(2)] == [("0", "0"), ("1", "0")]
 
 
 @pytest.mark.parametrize("node_type", ["head", "redis-cleanup", "", "Worker"])

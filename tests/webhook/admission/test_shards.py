@@ -75,9 +75,7 @@ def _index(document: Object, response: Object) -> str | None:
     (a_shard("a").annotated(SHARD_COUNT.annotation, "0"), SHARD_COUNT, "0"),
     (a_cluster("a").annotated(SHARD_GROUP.annotation, "a b"), SHARD_GROUP, "a b"),
 ])  # fmt: skip
-def test_a_value_is_refused_as_by_rules(
-    cluster: ClusterBuilder, row: OptIn[str], text: str
-) -> None:
+def test_a_value_is_refused_by_rules(cluster: ClusterBuilder, row: OptIn[str], text: str) -> None:
     field, message = Server().refused(cluster)
     assert field == f"metadata.annotations[{row.annotation}]"
     assert message.startswith(f"{row.problem(text)} [{RULE}]\n")

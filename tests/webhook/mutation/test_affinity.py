@@ -89,9 +89,7 @@ def test_an_affinity_that_says_nothing_is_filled(affinity: Object | None) -> Non
     (a_pod().worker("g").of("c").gpu(8), set()), (a_pod().worker("g").of("c"), set()),
     (a_host(), {names.NODE_POOL}),
 ])  # fmt: skip
-def test_only_a_tpu_replica_has_terms_without_a_topology_key(
-    pod: PodBuilder, default: set[str]
-) -> None:
+def test_only_tpu_replicas_have_terms_without_a_key(pod: PodBuilder, default: set[str]) -> None:
     assert topology_keys(decide(pod, CLUSTER).pod) == default
     opted = a_cluster("c").group("g", hosts=2).opting(topology_key="nvidia.com/gpu.clique")
     assert topology_keys(decide(pod, opted).pod) == {"nvidia.com/gpu.clique"}

@@ -140,11 +140,8 @@ def test_pods_of_domains_are_labelled_and_never_share_a_node() -> None:
     found = decide(a_single(), asking("worker-group"))
     assert found.pod["metadata"]["labels"][names.LABEL_COMPUTE_DOMAIN] == "worker-group"
     assert apart(found) == [NODE_TERM]
-
-
-def test_a_webhook_that_is_kept_to_namespaces_looks_at_its_own() -> None:
-    found = decide(a_single(), asking("worker-group"), policy=Policy(apart="own"))
-    assert apart(found) == [{k: v for k, v in NODE_TERM.items() if k != "namespaceSelector"}]
+    own = decide(a_single(), asking("worker-group"), policy=Policy(apart="own"))
+    assert apart(own) == [{k: v for k, v in NODE_TERM.items() if k != "namespaceSelector"}]
 
 
 def test_without_a_keeper_pods_come_up_without_a_domain_and_are_warned() -> None:

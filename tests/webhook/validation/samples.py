@@ -49,8 +49,8 @@ class Sample(Struct, forbid_unknown_fields=True):
         """Return what is found in `fails` or `passes`, as an update when there is an `old`."""
         value = assigned(overlay)
         if self.file:
-            twice = [DuplicateKey((*self.duplicate,), 1)] if self.duplicate else []
-            twice = twice if overlay is self.fails else []
+            has_twice = self.duplicate and overlay is self.fails
+            twice = [DuplicateKey((*self.duplicate,), 1)] if has_twice else []
             return check_file(value["kind"], value, self.settings, twice)
         if self.old is None:
             return check(value["kind"], value, self.settings)

@@ -131,9 +131,7 @@ QUEUED: dict[str, tuple[ClusterBuilder, set[str]]] = {
 
 
 @pytest.mark.parametrize(("cluster", "expected"), QUEUED.values(), ids=QUEUED)
-def test_a_queue_needs_slices_of_whole_replicas(
-    cluster: ClusterBuilder, expected: set[str]
-) -> None:
+def test_queues_need_slices_of_whole_replicas(cluster: ClusterBuilder, expected: set[str]) -> None:
     assert rules(cluster) == expected
 
 

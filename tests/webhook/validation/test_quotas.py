@@ -1,7 +1,6 @@
 """ResourceQuotas and LimitRanges: which pods of a Ray object fit."""
 
 from collections.abc import Callable, Iterable
-from typing import Any
 
 import msgspec
 import pytest
@@ -50,12 +49,8 @@ class Namespaces:
 
 
 def a_quota(hard: Json, used: Json | None = None) -> Json:
-    status = {} if used is None else {"status": {"hard": hard, "used": used}}
-    return {
-        "kind": "ResourceQuota",
-        "metadata": {"name": "team-a"},
-        "spec": {"hard": hard},
-    } | status
+    quota = {"kind": "ResourceQuota", "metadata": {"name": "team-a"}, "spec": {"hard": hard}}
+    return quota if used is None else quota | {"status": {"hard": hard, "used": used}}
 
 
 def scoped(scope: str) -> Json:
@@ -87,8 +82,8 @@ def messages(built: Built, *documents: Json) -> list[str]:
     return [each.message for each in forecast(built, *documents)]
 
 
-def tpus(replicas: int = 4, **fields: Any) -> ClusterBuilder:  # noqa: ANN401 - those of a group
-    return a_cluster().group(hosts=4, replicas=replicas, **fields).tpu("4x4", 4)
+def tpus(replicas: int = 4) -> ClusterBuilder:
+    return a_cluster().group(hosts=4, replicas=replicas).tpu("4x4", 4)
 
 
 def test_a_shortfall_of_devices() -> None:

@@ -71,23 +71,15 @@ def _overlay(value: Json, overlay: Json) -> None:
     value |= merged(value, overlay)
 
 
-OWNER = {"apiVersion": "example.com/v1", "kind": "Pipeline", "name": "a", "uid": "1"}
 APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 OVERLAYS: dict[str, Json] = {
     "finalizer": {"metadata": {"finalizers": ["ray.io/gcs-ft-redis-cleanup-finalizer"]}},
     "note": {"metadata": {"annotations": {"example.com/note": "x"}}},
-    "label": {"metadata": {"labels": {"team": "a"}}},
-    "owner": {"metadata": {"ownerReferences": [OWNER]}},
     "apply": {"metadata": {"annotations": {APPLIED: "{}"},
      "managedFields": [{"manager": "kubectl", "operation": "Update"}]}},
     "deletion": {"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": []}},
     "status": {"status": {"state": "ready", "observedGeneration": 2}},
 }  # fmt: skip
-
-
-def _scale(value: Json) -> None:
-    for group in groups_of(value):
-        group["replicas"] = 3
 
 
 def _autoscale(value: Json) -> None:
@@ -128,7 +120,7 @@ def _add(value: Json, **fields: object) -> bool:
 
 EDITS: dict[str, Callable[[Json], object]] = {
     **{name: partial(_overlay, overlay=overlay) for name, overlay in OVERLAYS.items()},
-    "raise": _raise, "grow": _add, "scale": _scale, "autoscale": _autoscale, "variable": _variable,
+    "raise": _raise, "grow": _add, "autoscale": _autoscale, "variable": _variable,
     "admit": _admit,
 }  # fmt: skip
 

@@ -236,7 +236,5 @@ def test_unknown_keys_beside_the_right_ones_have_no_effect(key: str) -> None:
     (RuleSettings(kuberay=(1, 4)), False), (RuleSettings(kuberay=(1, 5)), True),
     (RuleSettings(kubernetes=(1, 32)), False), (RuleSettings(kubernetes=(1, 33)), True),
 ])  # fmt: skip
-def test_kuberay_1_5_permits_a_resize_and_kubernetes_1_33(
-    settings: RuleSettings, works: bool
-) -> None:
+def test_resize_needs_kuberay_1_5_and_kubernetes_1_33(settings: RuleSettings, works: bool) -> None:
     assert ("ippr-without-effect" in rules(a_resized_cluster(), settings)) is not works

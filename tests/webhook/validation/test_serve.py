@@ -106,9 +106,7 @@ USABLE = {
         "applications:\n- <<: *base\n  import_path: a:b\n"
     ),
     "two names and prefixes": TWO.format("name: a, route_prefix: /a", "name: b, route_prefix: /b"),
-    "two applications without a route": TWO.format(
-        "name: a, route_prefix: null", "name: b, route_prefix: null"
-    ),
+    "no routes": TWO.format("name: a, route_prefix: null", "name: b, route_prefix: null"),
     "a prefix of a prefix": TWO.format("name: a, route_prefix: /", "name: b, route_prefix: /a/b"),
     "modules in a bucket": of("  runtime_env: {py_modules: ['s3://bucket/m.zip']}"),
     "variables in quotes": of("  runtime_env: {env_vars: {WORKERS: '4', EMPTY: ''}}"),
@@ -117,16 +115,12 @@ USABLE = {
     "arguments of a builder": of("  args: {llm_configs: [{model_id: m, tensor: 2}]}"),
     "a deployment with its name alone": with_deployment(""),
     "replicas, whole": with_deployment("num_replicas: 2.0"),
-    "replicas of auto": with_deployment(
-        "num_replicas: auto\nautoscaling_config: {max_replicas: 4}"
-    ),
+    "auto": with_deployment("num_replicas: auto\nautoscaling_config: {max_replicas: 4}"),
     "autoscaling from zero": with_deployment(
         "autoscaling_config: {min_replicas: 0, initial_replicas: 1, max_replicas: 4,"
         " target_ongoing_requests: 2.5, upscale_delay_s: 3}"
     ),
-    "autoscaling with old names": with_deployment(
-        "autoscaling_config: {target_ongoing_requests: 1, smoothing_factor: 0.5}"
-    ),
+    "autoscaling with old names": with_deployment("autoscaling_config: {smoothing_factor: 0.5}"),
     "an option of this release": with_deployment("deployment_actors: []"),
     "part of a CPU": with_deployment("ray_actor_options: {num_cpus: 0.1, num_gpus: 0}"),
     "memory in bytes": with_deployment("ray_actor_options: {memory: 1073741824}"),
