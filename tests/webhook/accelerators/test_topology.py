@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from webhook.accelerators.slices import (
+    LISTED,
     TopologyError,
     accelerator_type,
     chips_of,
@@ -27,6 +28,17 @@ def test_anything_else_is_no_topology_and_the_reason_quotes_it(text: str) -> Non
     with pytest.raises(TopologyError, match="is not a TPU topology") as caught:
         parse_topology(text)
     assert repr(text) in str(caught.value)
+
+
+FLAT = "1x1 2x2 2x4 2x8 4x4 4x8 8x8 8x16 16x16"
+
+
+@pytest.mark.parametrize(("generation", "topologies"), [
+    ("v5litepod", FLAT), ("v6e", FLAT),
+    ("tpu7x", "2x2x1 2x2x2 2x2x4 2x4x4 4x4x4 4x4x8 4x8x8 8x8x8 8x8x16 8x16x16"),
+])  # fmt: skip
+def test_ray_lists_these_topologies(generation: str, topologies: str) -> None:
+    assert LISTED[generation] == set(map(parse_topology, topologies.split()))
 
 
 @pytest.mark.parametrize(("topology", "chips"), [("2x2", 0), ("2x2", -4), ("2x", 4)])

@@ -1,5 +1,7 @@
 """The cache of derived values: bounded in bytes, in total and per namespace."""
 
+from sys import getsizeof
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -32,6 +34,13 @@ def test_a_value_that_exceeds_the_share_of_a_namespace_is_not_stored() -> None:
     cache.put("ns", "a", 1, 10)
     cache.put("ns", "a", 2, 32 * KIB)
     assert (cache.get("ns", "a"), cache.size) == (None, 0)
+    cache.put("ns", "b", 1, 0)
+    entry_bytes = cache.size - getsizeof("ns")
+    most = cache.namespace_bytes_max - entry_bytes
+    cache.put("ns", "b", 1, most + 1)
+    assert cache.get("ns", "b") is None
+    cache.put("ns", "b", 1, most)
+    assert cache.get("ns", "b") == 1
 
 
 @given(st.lists(st.tuples(st.sampled_from("abcdefgh"), st.integers(0, 9), st.integers(0, 5 * KIB))))

@@ -448,6 +448,17 @@ def test_operator_gates_matter(check: Check, arguments: list[str], text: str, ve
     assert found["feature-gates"] == verdict
 
 
+def test_gates_of_two_operators_are_not_compared(printed: Printed) -> None:
+    """It is unknown which of them manages a RayCluster."""
+
+    def twice(server: Server) -> None:
+        operators = server.answers[OPERATORS]
+        operators["items"] *= 2
+
+    assert "feature gates" in printed()[1]
+    assert "feature gates" not in printed(change=twice)[1]
+
+
 @pytest.mark.parametrize(("namespace", "texts", "verdict"), [
     ("ray-system", [""], "fine"), ("default", [""], "fine"), ("kuberay", [""], "warning"),
     ("kuberay", ["validation: {operators: [system:serviceaccount:kuberay:kuberay-operator]}"],

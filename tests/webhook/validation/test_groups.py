@@ -119,7 +119,8 @@ def test_kuberay_takes_a_single_group_of_one_host_without_a_name() -> None:
 
 
 @pytest.mark.parametrize(("length", "hosts", "replicas", "fits"), [
-    (57, 2, 10, True), (58, 2, 10, False), (57, 11, 101, False), (57, 2, 1001, False),
+    (57, 2, 10, True), (58, 2, 10, False), (57, 2, 1001, False),
+    (57, 10, 101, True), (57, 11, 101, False),
 ])  # fmt: skip
 def test_a_name_fits_the_largest_index(length: int, hosts: int, replicas: int, fits: bool) -> None:
     expected = set() if fits else {("group-name-no-host-name", f"{GROUP}.groupName")}

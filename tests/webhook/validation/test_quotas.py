@@ -125,6 +125,8 @@ ZERO = {"requests": {"e.com/a": "0"}, "limits": {"e.com/a": "0"}}
     # As by the API server, also where others use more than the quota has
     (a_cluster().head_container(resources=ZERO),
      a_quota({"requests.e.com/a": "1"}, {"requests.e.com/a": "2"}), False),
+    (a_cluster().meta(deletionTimestamp="2026-01-01T00:00:00Z"), a_quota({"pods": "0"}), False),
+    (a_cluster().spec(managedBy=names.KUEUE_MULTIKUEUE), a_quota({"pods": "0"}), False),
     *((a_cluster().group().pod(resources={kind: {"cpu": "8"}}), a_quota({name: most}), refused)
       for kind, name in (("limits", "limits.cpu"), ("requests", "cpu"))
       for most, refused in (("12", False), ("11", True))),  # the head has 4

@@ -92,6 +92,7 @@ WARNED = (
     ("applications: [{import_path: fruit.py}]", APPLICATION, IMPORT),
     (TWO.format("name: a", "name: b"), APPLICATION, f"{APPS}[1].route_prefix"),
     (of("  import_pth: a:b"), KEY, f"{FIRST}.import_pth"),
+    (of("  runtime_env: {env_var: {A: b}}"), KEY, f"{ENV}.env_var"),
     (f"http_option: {{}}\n{of('')}", KEY, f"{CONFIG}.http_option"),
     (with_deployment("autoscaling_config: {max_replica: 2}"), KEY, f"{SCALING}.max_replica"),
 )
