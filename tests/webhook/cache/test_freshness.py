@@ -1,7 +1,6 @@
 """RayClusters change while their watch is silent: pods are reviewed with a live read."""
 
 import asyncio
-import copy
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -21,7 +20,7 @@ from webhook.admission.pod_handler import PodHandler
 from webhook.admission.reviewer import Mutation
 from webhook.admission.shard_handler import ShardHandler
 from webhook.api import names
-from webhook.api.review import ClusterUnreadable
+from webhook.api.review import Answer, ClusterUnreadable
 from webhook.groups.identity_index import Membership
 from webhook.groups.required_reads import SILENCE_SECONDS
 from webhook.reservation.identities import StandaloneIdentities
@@ -62,24 +61,24 @@ class Admission:
         if until > time.now():
             time.observe(formatdate(ceil(until), usegmt=True))
 
-    async def create(self, pod: PodBuilder, silent: float) -> Object | str:
-        """Return a pod as it is stored, or why it is denied, after a time without events."""
-        document = pod.build()
-        body = json.dumps(pod_review(document)).encode()
+    async def review(self, review: Object, silent: float) -> Answer:
+        """Return the answer to a review after a time without events."""
         self.wait(silent)
-        outcome = await self.mutation.review(body)
-        if not outcome.answer.allowed:
-            return "; ".join(cause.message for cause in outcome.answer.causes)
-        patch = json.loads(outcome.answer.patch or b"[]")
-        stored: Object = jsonpatch.apply_patch(copy.deepcopy(document), patch)
+        return (await self.mutation.review(json.dumps(review).encode())).answer
+
+    async def create(self, pod: PodBuilder, silent: float) -> Object | str:
+        """Return a pod as it is stored, or why it is denied."""
+        document = pod.build()
+        answer = await self.review(pod_review(document), silent)
+        if not answer.allowed:
+            return "; ".join(cause.message for cause in answer.causes)
+        stored: Object = jsonpatch.apply_patch(document, json.loads(answer.patch or b"[]"))
         return stored
 
     async def apply(self, cluster: ClusterBuilder, silent: float) -> list[str]:
-        """Return why a new RayCluster is denied, after a time without events."""
-        body = json.dumps(object_review(cluster.build())).encode()
-        self.wait(silent)
-        outcome = await self.mutation.review(body)
-        return [cause.message for cause in outcome.answer.causes]
+        """Return why a new RayCluster is denied."""
+        answer = await self.review(object_review(cluster.build()), silent)
+        return [cause.message for cause in answer.causes]
 
 
 @asynccontextmanager
@@ -124,12 +123,9 @@ async def test_a_pod_of_a_recreated_raycluster_is_read_from_it(silent: float, he
         again = a_group(4).build()
         again["metadata"]["uid"] = "uid-of-another"
         webhook.api.put(RAYCLUSTERS, again)
-        builder = a_pod().of("x").head() if head else a_worker(0, 3)
-        document = builder.build()
+        document = (a_pod().of("x").head() if head else a_worker(0, 3)).build()
         document["metadata"]["ownerReferences"][0]["uid"] = "uid-of-another"
-        body = json.dumps(pod_review(document)).encode()
-        webhook.wait(silent)
-        assert (await webhook.mutation.review(body)).answer.allowed
+        assert (await webhook.review(pod_review(document), silent)).allowed
         found = await webhook.create(a_worker(0, 0), silent)  # of the one before
         assert "it was deleted or recreated" in str(found)
 

@@ -71,17 +71,14 @@ def test_replicas_that_wait_for_the_budget_are_those_on_cordoned_nodes() -> None
 
 
 def test_a_group_whose_replicas_went_with_its_raycluster_was_not_asked_to_be_empty() -> None:
+    text = drawn(Scene(a_cluster("llama").group("tpu", hosts=4, replicas=0)), 100)
+    assert "no replicas" in text
+    assert "as asked for" in text
     scene = Scene().without(*Scene().pods)
-    assert "no replicas" in drawn(scene_of_none(), 100)
-    assert "as asked for" in drawn(scene_of_none(), 100)
     scene.cluster["metadata"]["deletionTimestamp"] = "2026-11-21T11:58:00Z"
     text = drawn(scene, 100)
     assert "no replicas" in text
     assert "as asked for" not in text
-
-
-def scene_of_none() -> Scene:
-    return Scene(a_cluster("llama").group("tpu", hosts=4, replicas=0))
 
 
 PENDING = {"phase": "Pending", "conditions": [{"type": "PodScheduled", "status": "False"}]}

@@ -47,16 +47,13 @@ def bodies(data: bytes) -> list[Any]:
 
 
 def test_requests_that_are_sent_at_once_are_answered_in_order(server: Running) -> None:
-    reviews = [
-        pod_review(worker("plain"), dry_run=True, uid=f"uid-{number}") for number in range(20)
-    ]
+    uids = [f"uid-{number}" for number in range(20)]
+    reviews = [pod_review(worker("plain"), dry_run=True, uid=uid) for uid in uids]
     with connected(server) as connection:
         connection.sendall(b"".join(post(json.dumps(review).encode()) for review in reviews[:-1]))
         connection.sendall(post(json.dumps(reviews[-1]).encode(), "connection: close"))
         data = b"".join(iter(lambda: connection.recv(65536), b""))
-    assert [answer["response"]["uid"] for answer in bodies(data)] == [
-        f"uid-{number}" for number in range(20)
-    ]
+    assert [answer["response"]["uid"] for answer in bodies(data)] == uids
 
 
 def test_a_client_that_waits_for_100_continue_receives_it(server: Running) -> None:
