@@ -40,21 +40,6 @@ def marks(name: str, *hosts: int) -> list[str]:
     return [f"mark {name}-{host}" for host in hosts]
 
 
-def test_a_replica_is_recorded_once_all_of_its_hosts_run() -> None:
-    pods = a_replica("a")
-    starting = [replace(pods[0], runs=False), *pods[1:]]
-    assert rechecks(a_group(starting)).record == EMPTY
-    assert rechecks(a_group(pods[:-1])).record == EMPTY
-    found = rechecks(a_group(pods))
-    assert (found.record, found.actions) == (recorded(pods), [])
-    assert rechecks(a_group(pods), recorded(pods)) == found
-
-
-def test_a_replica_that_is_gone_leaves_the_record() -> None:
-    one, two = a_replica("a"), a_replica("b", 1)
-    assert rechecks(a_group(one), recorded(one, two)).record == recorded(one)
-
-
 def test_a_replica_that_was_never_whole_has_lost_nothing() -> None:
     for pods in (a_replica("a")[:2], [replace(a_replica("a")[0], ended=True)]):
         found = rechecks(a_group(pods), times=SOON)

@@ -109,7 +109,7 @@ def test_an_edit_that_only_changes_the_template_changes_the_remedy() -> None:
     for name in scene.workers:
         scene.with_env(name, TPU_WORKER_HOSTNAMES=names)
     setup = Setup(scene.observed())
-    for ago, remedy in ((3900, "remove TPU_WORKER_HOSTNAMES"), (60, "delete it")):
+    for ago, remedy in ((3900, "remove TPU_WORKER_HOSTNAMES from the"), (60, "delete it")):
         manager = {"manager": "kubectl", "time": instant(ago), "fieldsV1": {"f:spec": {}}}
         scene.cluster["metadata"]["managedFields"] = [manager]
         setup.put_cluster(scene.cluster)
@@ -117,6 +117,7 @@ def test_an_edit_that_only_changes_the_template_changes_the_remedy() -> None:
         (problem,) = setup.live.examiner.clusters["uid-of-llama"].problems
         assert (problem,) == tuple(scene.examined().every_problem)
         assert problem.remedy.startswith(remedy)
+        assert ("delete" in problem.remedy) == (ago == 60)
 
 
 def test_what_follows_from_other_replicas_is_seen_when_they_go() -> None:
@@ -160,6 +161,8 @@ def test_a_namespace_that_the_installation_does_not_select_is_left_alone() -> No
         webhook["namespaceSelector"] = {"matchLabels": {"ray": "yes"}}
     setup.load(scene.observed())
     assert problems(setup) == ["ignored"] == scene.ids()
+    (problem,) = scene.examined().every_problem
+    assert "mutatingwebhookconfiguration ray-webhook does not select" in problem.message
     scene.namespaces[0]["metadata"]["labels"] = {"ray": "yes"}
     setup.load(scene.observed())
     assert problems(setup) == ["pod-without-identity"] == scene.ids()

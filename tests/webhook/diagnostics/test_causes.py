@@ -2,13 +2,11 @@
 
 import pytest
 
-from tests.harness.scenes import NOW, Object, Scene, hosts_of, instant, llama
+from tests.harness.scenes import NOW, Object, Scene, hosts_of, instant
 from tests.webhook.diagnostics.samples import samples
 from webhook.diagnostics.examination import DIAGNOSES, EXPLAINS
 
 HOST = "llama-tpu-worker-0-{}"
-EDITED = "2026-11-21T11:30:00Z"
-BEFORE, AFTER = "2026-11-21T11:00:00Z", "2026-11-21T11:45:00Z"
 WITHOUT_IDENTITY = samples()["pod-without-identity"].pods[HOST.format(3)]
 UNNAMED: Object = {"spec": {"hostname": None}}
 
@@ -97,21 +95,6 @@ def test_of_one_cluster_the_problem_that_began_first_is_first() -> None:
     times = [each.since for each in found if each.since is not None]
     assert len(times) > 1
     assert times == sorted(times)
-
-
-@pytest.mark.parametrize(("created", "deletes"), [(BEFORE, True), (AFTER, False)])
-def test_a_deletion_is_not_advised_against_a_template(created: str, deletes: bool) -> None:
-    scene = Scene(llama(replicas=1))
-    hosts = ",".join(f"tpu-0-{host}.llama-headless" for host in range(8))
-    scene.changed(*scene.pods, metadata={"creationTimestamp": created})
-    for name in scene.workers:
-        scene.with_env(name, TPU_WORKER_HOSTNAMES=hosts)
-    scene.cluster["metadata"]["managedFields"] = [
-        {"manager": "kubectl", "operation": "Update", "time": EDITED, "fieldsV1": {"f:spec": {}}}
-    ]
-    (found,) = (each for each in scene.examined().every_problem if each.id == "hosts-changed")
-    assert ("delete" in found.remedy) == deletes
-    assert ("TPU_WORKER_HOSTNAMES from the template" in found.remedy) != deletes
 
 
 QUOTA = (

@@ -195,26 +195,6 @@ def test_a_raycluster_that_asks_for_more_than_there_can_be_is_looked_at_in_no_ti
     assert len(cluster.groups[0].replicas) < 40_000
 
 
-def opted_in(**labels: str) -> Scene:
-    """Return a RayCluster with a pod without an identity, in a namespace with these labels, where
-    the webhook is asked about namespaces that are labelled for it alone.
-    """
-    scene = Scene()
-    scene.changed(HOST, metadata={"labels": IDENTITY | LEGACY})
-    wanted = {"key": "admission.ray.io/enabled", "operator": "In", "values": ["true"]}
-    for webhook in scene.webhooks[0]["webhooks"]:
-        webhook["namespaceSelector"].setdefault("matchExpressions", []).append(wanted)
-    scene.namespaces[0]["metadata"]["labels"] = labels
-    return scene
-
-
-def test_a_namespace_that_the_webhook_is_not_asked_about_is_left_alone() -> None:
-    assert "pod-without-identity" in opted_in(**{"admission.ray.io/enabled": "true"}).ids()
-    (problem,) = opted_in().examined().clusters[0].problems
-    assert problem.id == "ignored"
-    assert "mutatingwebhookconfiguration ray-webhook does not select" in problem.message
-
-
 @pytest.mark.parametrize(("requirement", "labels", "selected"), [
     ({"operator": "In", "values": ["a"]}, {"k": "a"}, True),
     ({"operator": "In", "values": ["a"]}, {}, False),
