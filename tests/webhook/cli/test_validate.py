@@ -595,7 +595,7 @@ def test_a_named_patch_is_skipped(patches: str, patch: str, tmp_path: Path, vali
     notice = (
         f"{tmp_path / 'patches' / 'a.yaml'}: a patch of {tmp_path / 'kustomization.yml'}, skipped"
     )
-    assert notice in err
+    assert f"{notice}: check `kubectl kustomize {tmp_path} | ray-webhook validate -`" in err
     assert "0 errors, 0 warnings in 1 object; 1 patch skipped; 1 other object skipped" in err
 
 

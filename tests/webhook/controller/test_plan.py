@@ -145,9 +145,11 @@ def test_nothing_is_replaced_while_the_group_is_suspended_or_changes_or_scales()
     for held, why in (
         (replace(broken, suspended=True), SUSPENDED),
         (replace(broken, workers_to_delete=frozenset({"a-1"})), SCALING),
+        (a_group([*pods[1:], a_replica("b", 1)[0]], workers_to_delete=frozenset({"a-1"})), SCALING),
     ):
         found = rechecks(held, record, SOON)
-        assert (found.actions, found.waiting) == ([], {"a": why})
+        assert (found.actions, found.waiting) == ([], dict.fromkeys(found.waiting, why))
+        assert "a" in found.waiting
     memory = Memory()
     look(broken, record, memory, LIMITS, 0.0)
     found = look(replace(broken, version="2"), record, memory, LIMITS, LATER)

@@ -133,6 +133,7 @@ def test_any_other_scale_leaves_no_slice_behind(old: ClusterBuilder, new: Cluste
     ({"accelerator": "tpu-v6e-slice"}, "topology", "add 2x8 or 4x4"),
     ({"topology": "2x2x4"}, "accelerator", "add tpu-v4-podslice or tpu-v5p-slice"),
     ({"topology": "9x9"}, "accelerator", "no value is known for 4 x 4 chips"),
+    ({"topology": "2x4"}, "accelerator", "add tpu-v5-lite-podslice or tpu-v6e-slice"),
 ])  # fmt: skip
 def test_a_missing_selector_is_offered(selector: dict[str, str], label: str, advice: str) -> None:
     labels = {f"cloud.google.com/gke-tpu-{name}": value for name, value in selector.items()}
