@@ -92,24 +92,6 @@ async def admitting(*clusters: ClusterBuilder) -> AsyncIterator[Admission]:
         yield Admission(api, followed)
 
 
-def admitted(
-    before: ClusterBuilder, after: ClusterBuilder | None, pod: PodBuilder, silent: float
-) -> Object | str:
-    """Return a pod as it is stored, or why it is denied, when its RayCluster has changed without an
-    event.
-    """
-
-    async def story() -> Object | str:
-        async with admitting(before) as webhook:
-            if after is None:
-                webhook.api.delete(RAYCLUSTERS, "x", NAMESPACE)
-            else:
-                webhook.api.put(RAYCLUSTERS, after.build())
-            return await webhook.create(pod, silent)
-
-    return asyncio.run(story())
-
-
 def stored(found: Object | str) -> Object:
     assert isinstance(found, dict), found
     return found
@@ -131,8 +113,10 @@ async def test_a_pod_of_a_recreated_raycluster_is_read_from_it(silent: float, he
 
 
 @pytest.mark.parametrize("pod", [a_worker(0, 0), a_pod().of("x").head()], ids=["worker", "head"])
-def test_a_pod_of_a_raycluster_that_is_gone_by_now_is_denied(pod: PodBuilder) -> None:
-    assert "it was deleted or recreated" in str(admitted(a_group(2), None, pod, SILENT))
+async def test_a_pod_of_a_raycluster_that_is_gone_by_now_is_denied(pod: PodBuilder) -> None:
+    async with admitting(a_group(2)) as webhook:
+        webhook.api.delete(RAYCLUSTERS, "x", NAMESPACE)
+        assert "it was deleted or recreated" in str(await webhook.create(pod, SILENT))
 
 
 def a_shard(name: str, index: str = "", count: str = "") -> ClusterBuilder:
@@ -248,7 +232,13 @@ def test_any_edit_that_no_watch_delivered_is_seen_by_the_next_pod_that_depends_o
     before: ClusterBuilder, after: ClusterBuilder, pod: PodBuilder, silent: float
 ) -> None:
     """While the watch is believed, only denials are certain to be by the RayCluster as it is."""
-    found = admitted(before, after, pod, silent)
+
+    async def story() -> Object | str:
+        async with admitting(before) as webhook:
+            webhook.api.put(RAYCLUSTERS, after.build())
+            return await webhook.create(pod, silent)
+
+    found = asyncio.run(story())
     cold = Webhook(after.build()).admit(pod.build())
     if isinstance(found, str):
         assert found == "; ".join(cause.message for cause in cold.answer.causes)

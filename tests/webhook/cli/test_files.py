@@ -22,7 +22,6 @@ NOT_YAML: dict[str, tuple[str | bytes, str]] = {
     "open.yaml": (f"{POD}  labels: [\n", ":6: not YAML: "),
     "open.json": ('{"kind": "Pod",\n]', ":2: not YAML: "),
     "next.yaml": ("a: [1\nb: 2\n", ":2: not YAML: "),
-    "indented.yaml": ("a:\n- b\n c: d\n", ":3: not YAML: "),
     "tab.yaml": ("a: 1\n\tb: 2\n", ":2: not YAML: "),
     "control.yaml": (f"{POD}  name: a\0\n", ":5: not YAML: control characters are not allowed"),
     "binary.yaml": (b"a: 1\nb: \xff\n", ":2: not a text file in UTF-8"),
@@ -77,14 +76,11 @@ def test_a_path_without_the_right_object_is_refused(text: str, run: Run, write: 
 ])  # fmt: skip
 @pytest.mark.parametrize(("wrong", "problem"), [
     ("apiVersion: ray.io/v1\nkind: Raycluster", "there is no Raycluster in ray.io/v1"),
-    ("apiVersion: ray.io/v1\nkind: RayClustr", "there is no RayClustr in ray.io/v1"),
     ("apiVersion: ray.io/v1\nkind: 'RayCluster '", "there is no RayCluster  in ray.io/v1"),
     ("apiVersion: ray.io/v2\nkind: RayCluster", "there is no RayCluster in ray.io/v2"),
-    ("apiVersion: rayio/v1\nkind: RayCluster", "there is no RayCluster in rayio/v1"),
     ("kind: RayCluster", "it has no apiVersion"),
     ("apiversion: ray.io/v1\nkind: RayCluster", "it has no apiVersion"),
     ("apiVersion: [ray.io/v1]\nkind: RayCluster", "it has no apiVersion"),
-    ("apiVersion: ray.io/v1\nknd: RayCluster", "it has no kind"),
     ("apiVersion: ray.io/v1", "it has no kind"),
     ("apiVersion: ray.io/v1\nkind: 7", "it has no kind"),
 ])  # fmt: skip
