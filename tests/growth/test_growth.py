@@ -9,14 +9,13 @@ from operator import attrgetter
 
 import pytest
 
-from tests.growth.entries import cases
+from tests.growth.entries import OBJECTS, cases
 from tests.harness.work import excess, grown
 
 _CASES = {
     entry: list(found)
     for entry, found in groupby(sorted(cases(), key=attrgetter("entry")), attrgetter("entry"))
 }
-_KINDS = ("RayCluster", "RayJob", "RayService", "RayCronJob")
 
 
 @pytest.mark.parametrize("entry", _CASES)
@@ -27,7 +26,7 @@ def test_twice_the_input_is_at_most_twice_the_work(entry: str) -> None:
 
 def test_every_kind_has_its_entries() -> None:
     entries = " ".join(_CASES)
-    for kind in _KINDS:
+    for kind in OBJECTS:
         assert f"validate {kind} CREATE" in entries
     parts = {case.part for case in _CASES["check a file of RayCluster"]}
     assert {

@@ -126,8 +126,10 @@ def test_the_checksums_cover_the_sbom_and_the_digest_of_the_image(tmp_path: Path
         names = [line.split()[1] for line in (tmp_path / "SHA256SUMS").read_text().splitlines()]
         assert names == ["image.txt", "ray-webhook.cdx.json"]
     release = (ROOT / ".github" / "workflows" / "release.yaml").read_text()
-    commands = ["make sbom", "build-push-action@", "make checksums", "gh release create"]
+    commands = ["make sbom", "build-push-action@", "make push-chart", "make checksums"]
     assert sorted(commands, key=release.index) == commands
+    assert release.index("make checksums") < release.index("gh release create")
+    assert "-m tests.release.chart dist " in (ROOT / "tests" / "lab" / "lab.mk").read_text()
 
 
 def test_a_wheel_that_lacks_something_is_reported(tmp_path: Path) -> None:

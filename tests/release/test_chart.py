@@ -1,6 +1,5 @@
 """The chart in a registry, and its digest in the checksums of a release."""
 
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from hashlib import sha256
@@ -8,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from tests import ROOT
 from tests.harness.http_server import Handler, serving
 from tests.manifests.render import CHART
 from tests.release.build import packed
@@ -64,12 +62,3 @@ def test_the_digest_of_the_pushed_chart_is_in_the_checksums(tmp_path: Path) -> N
     assert sha256(chart.read_bytes()).hexdigest() in manifest.decode()
     write_checksums(tmp_path)
     assert checksums([reference]) in (tmp_path / "SHA256SUMS").read_text()
-
-
-def test_the_release_pushes_the_chart_before_it_writes_checksums() -> None:
-    release = (ROOT / ".github" / "workflows" / "release.yaml").read_text()
-    assert release.index("make push-chart") < release.index("make checksums")
-    rules = (ROOT / "tests" / "lab" / "lab.mk").read_text()
-    assert re.search(
-        r"^push-chart:.*\n(\t.*\n)*\t.*-m tests\.release\.chart dist ", rules, re.MULTILINE
-    )
