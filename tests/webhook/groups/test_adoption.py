@@ -165,10 +165,6 @@ def test_an_index_alone_is_an_identity_or_part_of_one_by_its_group() -> None:
         by_admission(pod, HOSTS)
 
 
-def test_where_only_labels_count_the_google_webhook_gave_no_identity() -> None:
-    assert identity_of("g", {names.LABEL_LEGACY_REPLICA_INDEX: "g-3"}, None, HOSTS) is None
-
-
 @pytest.mark.parametrize(("template", "hosts"), SHAPES.values(), ids=SHAPES)
 def test_a_pod_of_both_webhooks_has_one_set_of_names(template: PodBuilder, hosts: int) -> None:
     webhook = Webhook(a_cluster("c").group("g", hosts=hosts, replicas=2).build())
@@ -237,10 +233,6 @@ def a_spec(*ids: str | None, v7x: bool = True) -> PodSpec:
     return msgspec.json.decode(msgspec.json.encode(spec), type=PodSpec)
 
 
-def test_ids_of_a_version_that_knew_no_v7x_are_those_of_the_host() -> None:
-    assert read_legacy_identity("g", "g-2", a_spec("3", "3")) == HostIdentity(2, 3, "g-2")
-
-
 @pytest.mark.parametrize(("label", "spec"), [
     ("other-2", a_spec("0")), ("g-x", a_spec("0")), ("g-99999999999", a_spec("0")),
     ("g-2", a_spec("-1")), ("g-2", a_spec("1", "2")), ("g-2", a_spec("0", "1", v7x=False)),
@@ -251,9 +243,15 @@ def test_marks_that_make_no_sense_are_no_identity(label: str, spec: PodSpec) -> 
         read_legacy_identity("g", label, spec)
 
 
-@pytest.mark.parametrize("ids", [(), (None,), ("",)])
-def test_a_label_alone_is_no_identity(ids: tuple[str | None, ...]) -> None:
-    assert read_legacy_identity("g", "g-2", a_spec(*ids)) is None
+@pytest.mark.parametrize(("ids", "identity"), [
+    ((), None), ((None,), None), (("",), None),
+    (("3", "3"), HostIdentity(2, 3, "g-2")),  # by a version that knew no v7x
+])  # fmt: skip
+def test_a_label_is_an_identity_with_ids_alone(
+    ids: tuple[str | None, ...], identity: HostIdentity | None
+) -> None:
+    assert read_legacy_identity("g", "g-2", a_spec(*ids)) == identity
+    assert identity_of("g", {names.LABEL_LEGACY_REPLICA_INDEX: "g-2"}, None, HOSTS) is None
 
 
 @pytest.mark.parametrize(("label", "worker"), [

@@ -340,7 +340,7 @@ def test_pods_that_a_smaller_group_ends_are_free_and_those_of_a_removed_group_ru
     )
     assert of_update(old, new, quota, workers=4) == []
     assert of_update(old, new, quota, workers=3)
-    assert of_update(old, a_cluster().group("b", replicas=1), quota, workers=4)
+    assert of_update(a_cluster().group(replicas=4), a_cluster().group("b"), quota, workers=4)
 
 
 @pytest.mark.parametrize(("built", "number"), [
