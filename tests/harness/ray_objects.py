@@ -16,7 +16,8 @@ Json = dict[str, Any]
 class Built(builders.Built):
     """A Ray object under construction."""
 
-    def __init__(self, name: str = "demo") -> None:
+    def __init__(self, kind: str, name: str = "demo") -> None:
+        self.kind = kind
         super().__init__(name=name)
 
     def named(self, name: str) -> Self:
@@ -29,10 +30,8 @@ class Built(builders.Built):
 class ClusterBuilder(Built):
     """A RayCluster with a head and, unless stated otherwise, no worker group."""
 
-    kind = "RayCluster"
-
-    def __init__(self, name: str = "demo") -> None:
-        super().__init__(name)
+    def __init__(self, name: str) -> None:
+        super().__init__("RayCluster", name)
         self.spec(
             rayVersion="2.55.1",
             headGroupSpec={"rayStartParams": {}, "template": _template("ray-head")},
@@ -115,56 +114,26 @@ class ClusterBuilder(Built):
         return pod
 
 
-class JobBuilder(Built):
-    """A RayJob with a cluster of its own."""
-
-    kind = "RayJob"
-
-    def __init__(self, cluster: ClusterBuilder | None = None) -> None:
-        super().__init__()
-        self.spec(
-            entrypoint="python main.py",
-            rayClusterSpec=(cluster or a_cluster().group()).build()["spec"],
-        )
-
-
-class ServiceBuilder(Built):
-    """A RayService."""
-
-    kind = "RayService"
-
-    def __init__(self, cluster: ClusterBuilder | None = None) -> None:
-        super().__init__()
-        self.spec(
-            serveConfigV2="applications: [{import_path: 'app:main'}]",
-            rayClusterConfig=(cluster or a_cluster().group()).build()["spec"],
-        )
-
-
-class CronJobBuilder(Built):
-    """A RayCronJob that makes a RayJob every night."""
-
-    kind = "RayCronJob"
-
-    def __init__(self, job: JobBuilder | None = None) -> None:
-        super().__init__()
-        self.spec(schedule="0 3 * * *", jobTemplate=(job or a_job()).build()["spec"])
-
-
 def a_cluster(name: str = "demo") -> ClusterBuilder:
     return ClusterBuilder(name)
 
 
-def a_job(cluster: ClusterBuilder | None = None) -> JobBuilder:
-    return JobBuilder(cluster)
+def a_job(cluster: ClusterBuilder | None = None) -> Built:
+    """Return a RayJob with a cluster of its own."""
+    spec = (cluster or a_cluster().group()).build()["spec"]
+    return Built("RayJob").spec(entrypoint="python main.py", rayClusterSpec=spec)
 
 
-def a_service(cluster: ClusterBuilder | None = None) -> ServiceBuilder:
-    return ServiceBuilder(cluster)
+def a_service(cluster: ClusterBuilder | None = None) -> Built:
+    spec = (cluster or a_cluster().group()).build()["spec"]
+    applications = "applications: [{import_path: 'app:main'}]"
+    return Built("RayService").spec(serveConfigV2=applications, rayClusterConfig=spec)
 
 
-def a_cron_job(job: JobBuilder | None = None) -> CronJobBuilder:
-    return CronJobBuilder(job)
+def a_cron_job(job: Built | None = None) -> Built:
+    """Return a RayCronJob that makes a RayJob every night."""
+    template = (job or a_job()).build()["spec"]
+    return Built("RayCronJob").spec(schedule="0 3 * * *", jobTemplate=template)
 
 
 def found(built: Built | Json, settings: RuleSettings = DEFAULTS) -> set[tuple[str, str]]:

@@ -77,6 +77,16 @@ def container_of(objects: Iterable[Object], deployment: str = "ray-webhook") -> 
     return found
 
 
+def mounted(objects: list[Object], name: str, deployment: str) -> tuple[Object, Object]:
+    """Return the mount and the volume of a name."""
+    lists = (
+        container_of(objects, deployment)["volumeMounts"],
+        pod_of(objects, deployment)["volumes"],
+    )
+    (mount,), (volume,) = ([each for each in items if each["name"] == name] for items in lists)
+    return mount, volume
+
+
 def labels_of(objects: Iterable[Object], deployment: str = "ray-webhook") -> dict[str, str]:
     found = one(objects, "Deployment", deployment)["spec"]["template"]["metadata"]["labels"]
     labels: dict[str, str] = found

@@ -27,6 +27,7 @@ from tests.manifests.render import (
     installation,
     kustomize,
     labels_of,
+    mounted,
     one,
     pod_of,
     webhooks,
@@ -77,14 +78,6 @@ def test_the_file_with_settings_is_mounted_where_the_variable_says(name: str) ->
     (held,) = stored["data"]
     assert variables(objects, name)[CONFIG] == f"{mount['mountPath']}/{held}"
     assert volume["configMap"]["name"] == stored["metadata"]["name"]
-
-
-def mounted(objects: list[Object], volume: str, deployment: str) -> tuple[Object, Object]:
-    (mount,) = (
-        each for each in container_of(objects, deployment)["volumeMounts"] if each["name"] == volume
-    )
-    (held,) = (each for each in pod_of(objects, deployment)["volumes"] if each["name"] == volume)
-    return mount, held
 
 
 @pytest.mark.parametrize("mode", MODES)

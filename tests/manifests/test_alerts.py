@@ -27,6 +27,7 @@ RULES = {rule["alert"]: rule for group in SPEC["groups"] for rule in group["rule
 SERVE = 'ray_webhook_build_info{process="serve"}'
 CONTROLLER = 'ray_webhook_build_info{process="controller"}'
 GROUP = 'raycluster_namespace="team",raycluster="llama",group="tpu"'
+OF_GROUP = {"raycluster_namespace": "team", "raycluster": "llama", "group": "tpu"}
 CLUSTER = 'raycluster_namespace="team",raycluster="llama"'
 PROBLEMS = "ray_webhook_problems"
 SINCE = f"ray_webhook_replica_incomplete_since_timestamp_seconds{{{GROUP}}}"
@@ -45,6 +46,12 @@ class Case(NamedTuple):
     labels: Mapping[str, str] = MappingProxyType({})
 
 
+def of_one_series(
+    series: str, fires: str, quiet: str, labels: Mapping[str, str] = MappingProxyType({})
+) -> Case:
+    return Case({series: fires}, {series: quiet}, labels)
+
+
 def slow(share: str) -> Series:
     """Return a histogram in which a share of 200 reviews a minute takes half a second."""
     fast = str(200 - int(share))
@@ -57,22 +64,19 @@ def slow(share: str) -> Series:
 
 CASES = {
     "RayWebhookDown": Case({CONTROLLER: "1x70"}, {SERVE: "1x70"}, {"process": "serve"}),
-    "RayWebhookCertificateExpires": Case({EXPIRY: "500000x70"}, {EXPIRY: "900000x70"}),
-    "RayWebhookCertificateRejected": Case(
-        {"ray_webhook_certificate_rejected": "1x70"},
-        {"ray_webhook_certificate_rejected": "0x55 1x15"},
+    "RayWebhookCertificateExpires": of_one_series(EXPIRY, "500000x70", "900000x70"),
+    "RayWebhookCertificateRejected": of_one_series(
+        "ray_webhook_certificate_rejected", "1x70", "0x55 1x15"
     ),
-    "RayWebhookPodsDoNotAppear": Case(
-        {"ray_webhook_reservations_unseen": "3x70"},
-        {"ray_webhook_reservations_unseen": "3x50 0x9 3x9"},
+    "RayWebhookPodsDoNotAppear": of_one_series(
+        "ray_webhook_reservations_unseen", "3x70", "3x50 0x9 3x9"
     ),
     "RayWebhookFails": Case(
         {'ray_webhook_refused_requests_total{status="500"}': "0+1x70"},
         {'ray_webhook_refused_requests_total{status="400"}': "0+1x70"},
     ),
-    "RayWebhookReviewsUndecided": Case(
-        {"ray_webhook_undecided_reviews_total": "0+1x70"},
-        {"ray_webhook_undecided_reviews_total": "7x70"},
+    "RayWebhookReviewsUndecided": of_one_series(
+        "ray_webhook_undecided_reviews_total", "0+1x70", "7x70"
     ),
     "RayWebhookSlow": Case(slow("10"), slow("1")),
     "RayWebhookSchedulingGroupsFail": Case(
@@ -83,20 +87,14 @@ CASES = {
         {"ray_webhook_scheduling_enabled": "1x70", SERVE: "1x70"},
         {"ray_webhook_scheduling_enabled": "1x70", SERVE: "1x70", CONTROLLER: "1x70"},
     ),
-    "RayWebhookReplicaIncomplete": Case(
-        {SINCE: "60x70"},
-        {SINCE: "3000x70"},
-        {"raycluster_namespace": "team", "raycluster": "llama", "group": "tpu"},
-    ),
+    "RayWebhookReplicaIncomplete": of_one_series(SINCE, "60x70", "3000x70", OF_GROUP),
     "RayWebhookRayClusterFails": Case(
         {f'{PROBLEMS}{{{CLUSTER},diagnosis="pod-pending"}}': "8x70"},
         {f'{PROBLEMS}{{{CLUSTER},diagnosis="node-drained"}}': "8x70"},
         {"raycluster_namespace": "team", "raycluster": "llama", "diagnosis": "pod-pending"},
     ),
-    "RayWebhookPodsWithoutIdentity": Case(
-        {f"ray_webhook_pods_without_identity{{{GROUP}}}": "2x70"},
-        {f"ray_webhook_pods_without_identity{{{GROUP}}}": "0x57 2x13"},
-        {"raycluster_namespace": "team", "raycluster": "llama", "group": "tpu"},
+    "RayWebhookPodsWithoutIdentity": of_one_series(
+        f"ray_webhook_pods_without_identity{{{GROUP}}}", "2x70", "0x57 2x13", OF_GROUP
     ),
     "RayWebhookHostsMisplaced": Case(
         {f'{PROBLEMS}{{{CLUSTER},diagnosis="hostname-differs"}}': "8x70"},
@@ -108,10 +106,8 @@ CASES = {
         {'ray_webhook_problems{diagnosis="host-missing"}': "1x70"},
         {"diagnosis": "second-webhook"},
     ),
-    "RayWebhookWatchStale": Case(
-        {'ray_webhook_watch_age_seconds{watch="pods"}': "0+60x70"},
-        {'ray_webhook_watch_age_seconds{watch="pods"}': "65x70"},
-        {"watch": "pods"},
+    "RayWebhookWatchStale": of_one_series(
+        'ray_webhook_watch_age_seconds{watch="pods"}', "0+60x70", "65x70", {"watch": "pods"}
     ),
     "RayWebhookNobodyLeads": Case(
         {'ray_webhook_leader{instance="a"}': "0x70", 'ray_webhook_leader{instance="b"}': "0x70"},

@@ -20,6 +20,7 @@ from tests.manifests.render import (
     container_of,
     helm,
     labels_of,
+    mounted,
     objects_in,
     one,
     pod_of,
@@ -205,7 +206,7 @@ def test_a_secret_of_your_own_has_the_certificate_and_no_account_may_write_anoth
     values = ("certificates.secretName=theirs", "evictions.enabled=true", "nodeLabels={zone}")
     bundle = ("--set-file", f"certificates.caBundle={authority}")
     objects = helm("certificates.source=secret", *values, flags=bundle)
-    (volume,) = (each for each in pod_of(objects)["volumes"] if each["name"] == "tls")
+    _, volume = mounted(objects, "tls", "ray-webhook")
     assert volume["secret"]["secretName"] == "theirs"
     assert "RAY_WEBHOOK_TLS__SOURCE" not in variables(objects)
     kinds = {found["kind"] for found in objects}
@@ -229,9 +230,7 @@ def test_authorities_of_clients_are_mounted_where_the_setting_says(
 ) -> None:
     flags = f"webhook.clientAuthorities.{kind}=theirs,config.tls.clientNames={{api}}"
     objects = helm(flags)
-    container = container_of(objects)
-    (mount,) = (each for each in container["volumeMounts"] if each["name"] == "clients")
-    (volume,) = (each for each in pod_of(objects)["volumes"] if each["name"] == "clients")
+    mount, volume = mounted(objects, "clients", "ray-webhook")
     held = volume[kind]
     assert held.get("name", held.get("secretName")) == "theirs"
     for name, value in environment(objects, "ray-webhook", tmp_path).items():

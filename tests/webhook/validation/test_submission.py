@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from tests.harness.ray_objects import JobBuilder, a_cron_job, a_job, findings, found
+from tests.harness.ray_objects import Built, a_cron_job, a_job, findings, found
 from webhook.validation.rule_settings import RuleSettings
 from webhook.validation.shell import wrap_in_bash
 
@@ -18,7 +18,7 @@ POD = {"restartPolicy": "Never"}
 _ARGUMENTS = "import json, sys; print(json.dumps(sys.argv[1:]))"
 
 
-def said(job: JobBuilder) -> str:
+def said(job: Built) -> str:
     (finding,) = findings(job)
     assert finding.rule in (ENTRYPOINT, RUNTIME_ENV)
     return finding.message
