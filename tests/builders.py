@@ -268,13 +268,12 @@ def env_of(pod: Object, container: str = "ray-worker") -> dict[str, str]:
     """Return the variables of a container as its processes find them: of several entries the last;
     a field as `<path>`.
     """
-    found = {}
-    for entry in container_of(pod, container).get("env") or []:
-        source = entry.get("valueFrom")
-        found[entry["name"]] = (
-            f"<{source['fieldRef']['fieldPath']}>" if source else entry.get("value", "")
-        )
-    return found
+    return {
+        entry["name"]: f"<{entry['valueFrom']['fieldRef']['fieldPath']}>"
+        if "valueFrom" in entry
+        else entry.get("value", "")
+        for entry in container_of(pod, container).get("env") or []
+    }
 
 
 def env_names(pod: Object, container: str = "ray-worker") -> list[str]:
@@ -282,10 +281,6 @@ def env_names(pod: Object, container: str = "ray-worker") -> list[str]:
 
 
 def container_of(pod: Object, name: str) -> Object:
-    spec = pod["spec"]
-    found: Object = next(
-        each
-        for each in [*spec["containers"], *(spec.get("initContainers") or [])]
-        if each["name"] == name
-    )
+    containers = [*pod["spec"]["containers"], *(pod["spec"].get("initContainers") or [])]
+    found: Object = next(each for each in containers if each["name"] == name)
     return found

@@ -149,14 +149,12 @@ class Scene:
     def with_env(self, pod: str, **variables: str | None) -> Self:
         """Give variables of all containers of a pod another value, or none."""
         spec = self.pods[pod]["spec"]
+        given = [
+            {"name": key, "value": text} for key, text in variables.items() if text is not None
+        ]
         for container in (*spec["containers"], *spec.get("initContainers", ())):
-            kept = [entry for entry in container["env"] if entry["name"] not in variables]
-            given = [
-                {"name": name, "value": value}
-                for name, value in variables.items()
-                if value is not None
-            ]
-            container["env"] = given + kept
+            others = [entry for entry in container["env"] if entry["name"] not in variables]
+            container["env"] = given + others
         return self
 
     def renamed(self, namespace: str, name: str) -> Self:
@@ -197,23 +195,15 @@ class Scene:
         for document in expand(self.cluster, view, indexed=indexed):
             pod = webhook.admit(document).pod
             labels = pod["metadata"]["labels"]
-            index, host = (
-                labels.get(names.LABEL_REPLICA_INDEX),
-                labels.get(names.LABEL_HOST_INDEX, "0"),
-            )
-            place = f"{index}-{host}" if index else "head"
-            name = (
-                f"{view.metadata.name}-{labels[names.LABEL_GROUP]}-worker-{place}"
-                if index
-                else "llama-head"
-            )
-            node = f"node-{place}"
+            index, name, node = labels.get(names.LABEL_REPLICA_INDEX), "llama-head", "node-head"
+            if index:
+                place = f"{index}-{labels.get(names.LABEL_HOST_INDEX, '0')}"
+                name = f"{view.metadata.name}-{labels[names.LABEL_GROUP]}-worker-{place}"
+                node = f"node-{place}"
             pod["metadata"] |= {"name": name, "uid": f"uid-of-{name}", "creationTimestamp": CREATED}
             pod["spec"]["nodeName"] = node
-            pod["status"] = {
-                "phase": "Running",
-                "conditions": [{"type": "Ready", "status": "True"}],
-            }
+            conditions = [{"type": "Ready", "status": "True"}]
+            pod["status"] = {"phase": "Running", "conditions": conditions}
             self.pods[name] = pod
             pool = {names.NODE_POOL: f"pool-{index or 'cpu'}"}
             self.nodes.append({"metadata": {"name": node, "labels": pool}})
