@@ -4,14 +4,14 @@ while it does not answer, other Ray pods are not, and each command of Helm works
 
 import json
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 import yaml
 
-from tests.e2e import build, needs
+from tests.e2e import build
 from tests.e2e.api import (
     CONFIG_MAPS,
     DEPLOYMENTS,
@@ -21,13 +21,11 @@ from tests.e2e.api import (
     VALIDATING_WEBHOOKS,
     Resource,
 )
-from tests.e2e.cert_manager import CertManager
 from tests.e2e.control_plane import ControlPlane
-from tests.e2e.deployed import ROUTING, Deployed
-from tests.e2e.helm import helm
-from tests.e2e.installation import NAMESPACE
+from tests.e2e.deployed import Deployed
+from tests.e2e.installation import NAMESPACE, run_helm
 from tests.e2e.rays import slices, worker_of
-from tests.e2e.waiting import repeated, until
+from tests.e2e.waiting import Repeated, until
 from tests.manifests.render import CHART
 from tests.pages.blocks import kubectl_words
 from tests.release.build import packed
@@ -39,22 +37,8 @@ POLICY = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies/ray-
 CLOSED = {"pods.admission.ray.io", "shards.admission.ray.io"}
 
 
-@pytest.fixture
-def plane() -> Iterator[ControlPlane]:
-    with ControlPlane(api_server_flags=[ROUTING]) as found:
-        yield found
-
-
-@pytest.fixture(params=[build.HELM, build.HELM_4])
-def program(request: pytest.FixtureRequest) -> str:
-    """Helm 3 and Helm 4, whose default is to apply on the server's side."""
-    if request.param == build.HELM_4:
-        needs.HELM_4.ask()
-    return str(request.param)
-
-
 def run(plane: ControlPlane, *words: str, program: str = build.HELM) -> None:
-    done = helm(plane, *words, program=program)
+    done = run_helm(plane, *words, program=program)
     assert done.returncode == 0, done.stderr
 
 
@@ -137,10 +121,6 @@ def test_each_command_of_helm_works_with_the_webhook_and_without_it(
     call("rollback", "1")
     until(lambda: refused(plane, team), "the API server has taken the entries in")
     assert not refused(plane, team, HEAD)
-    call("uninstall")
-    assert not exists(plane, MUTATING_WEBHOOKS)
-    assert not exists(plane, VALIDATING_WEBHOOKS)
-    until(lambda: not refused(plane, team), "the API server has taken in that nothing is asked")
 
 
 def chart_of_before(folder: Path) -> Path:
@@ -175,7 +155,7 @@ def test_an_upgrade_from_the_release_before_keeps_values_takes_new_defaults_and_
     with Deployed(plane):
         until(lambda: not refused(plane, team), "the API server trusts the webhook")
         refusals: list[bool] = []
-        with repeated(lambda: refusals.append(refused(plane, team)), 0):
+        with Repeated(lambda: refusals.append(refused(plane, team)), 0):
             run(plane, "upgrade", "ray-webhook", str(CHART), "--reset-then-reuse-values")
         assert refusals
         assert not any(refusals)
@@ -205,7 +185,7 @@ def test_an_uninstall_removes_the_configurations_before_the_webhook(
                 kinds = (MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS)
                 left.extend(kind.plural for kind in kinds if exists(plane, kind))
 
-        with repeated(look, 0):
+        with Repeated(look, 0):
             run(plane, "uninstall", "ray-webhook", program=program)
     assert left == []
     assert not exists(plane, MUTATING_WEBHOOKS)
@@ -215,20 +195,9 @@ def test_an_uninstall_removes_the_configurations_before_the_webhook(
 
 def test_without_cert_manager_its_mode_is_refused_in_one_sentence(plane: ControlPlane) -> None:
     plane.namespace(NAMESPACE)
-    done = helm(
+    done = run_helm(
         plane, "install", "ray-webhook", str(CHART), "--set", "certificates.source=cert-manager"
     )
     assert done.returncode != 0
     assert "the cluster does not serve cert-manager.io/v1: install cert-manager" in done.stderr
     assert "no matches for kind" not in done.stderr
-
-
-def test_with_cert_manager_the_webhook_answers_as_well(plane: ControlPlane) -> None:
-    needs.CERT_MANAGER.ask()
-    team = plane.namespace("team")
-    with CertManager(plane):
-        values = ("--set", "certificates.source=cert-manager,validating.failurePolicy=Fail")
-        run(plane, "install", "ray-webhook", str(CHART), "--create-namespace", *values)
-        assert closed(plane) == {*CLOSED, "clusters.admission.ray.io"}
-        with Deployed(plane):
-            until(lambda: not refused(plane, team), "the API server trusts the webhook")

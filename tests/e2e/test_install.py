@@ -8,10 +8,9 @@ import pytest
 import yaml
 
 from tests.e2e import build, needs
-from tests.e2e.api import MUTATING_WEBHOOKS, PODS, SECRETS, VALIDATING_WEBHOOKS, Api
+from tests.e2e.api import MUTATING_WEBHOOKS, SECRETS, VALIDATING_WEBHOOKS, Api
 from tests.e2e.control_plane import ControlPlane
 from tests.e2e.deployed import Deployed
-from tests.e2e.helm import helm
 from tests.e2e.installation import (
     ACCOUNT,
     NAMESPACE,
@@ -20,11 +19,10 @@ from tests.e2e.installation import (
     apply,
     bundles,
     removed,
+    run_helm,
 )
 from tests.e2e.waiting import until
-from tests.manifests import render
 from tests.manifests.render import CHART, MODES, Object, installation, one
-from webhook.api import names
 from webhook.certs.issue import Pair
 from webhook.certs.self_signed import SelfSigned
 from webhook.kubeclient.client import Api as Client
@@ -36,8 +34,6 @@ pytestmark = pytest.mark.e2e
 WAYS = ("kubectl apply", "kubectl apply --server-side")
 """In which kubectl installs."""
 
-HEAD, WORKER = {names.LABEL_NODE_TYPE: "head"}, {names.LABEL_NODE_TYPE: "worker"}
-INDEXED = WORKER | {names.LABEL_REPLICA_INDEX: "0"}
 NAMES = [f"ray-webhook.{NAMESPACE}.svc", f"ray-webhook.{NAMESPACE}.svc.cluster.local"]
 
 
@@ -70,7 +66,7 @@ def test_the_account_of_the_self_signed_mode_fills_its_secret_and_both_bundles(
 )
 def test_an_upgrade_leaves_certificate_and_bundles(control_plane: ControlPlane, way: str) -> None:
     if way.startswith(build.PREVIOUS_KUBECTL):
-        needs.PREVIOUS_KUBECTL.ask()
+        needs.OTHERS.ask()
     control_plane.namespace(NAMESPACE)
     objects = installation("self-signed")
     with removed(control_plane, objects):
@@ -88,7 +84,7 @@ def test_an_upgrade_leaves_certificate_and_bundles(control_plane: ControlPlane, 
 
 def install(plane: ControlPlane, way: str, objects: list[Object], *values: str) -> None:
     if way == "helm":
-        done = helm(plane, "upgrade", "--install", "ray-webhook", str(CHART), *values)
+        done = run_helm(plane, "upgrade", "--install", "ray-webhook", str(CHART), *values)
         assert "rollout status deployment/ray-webhook" in done.stdout, done.stderr
     else:
         program, *words = way.split()
@@ -137,25 +133,3 @@ async def fetch(config: Path, replicas: int) -> list[Pair]:
         return await asyncio.gather(
             *(SelfSigned(secret_store, NAMES).fetch() for secret_store in secret_stores)
         )
-
-
-@pytest.mark.parametrize("release", ["ray-webhook", "team"])
-def test_an_installation_whose_image_never_runs_refuses_only_workers_that_need_it(
-    control_plane: ControlPlane, release: str
-) -> None:
-    """No image is ever pulled here, so the webhook does not run."""
-    namespace = control_plane.namespace(NAMESPACE if release == "ray-webhook" else "elsewhere")
-    target = control_plane.namespace("before-the-webhook")
-    objects = render.helm(release=release, namespace=namespace)
-    with removed(control_plane, objects):
-        apply(control_plane, objects, "--force-conflicts")
-        until(lambda: refuses(control_plane, target, WORKER), "a worker is refused")
-        assert refuses(control_plane, target, INDEXED | {names.LABEL_HOST_INDEX: "0"})
-        assert not refuses(control_plane, target, INDEXED)
-        assert not refuses(control_plane, target, HEAD)
-
-
-def refuses(plane: ControlPlane, namespace: str, labels: dict[str, str]) -> bool:
-    meta = {"name": "probe", "labels": labels}
-    body = {"metadata": meta, "spec": {"containers": [{"name": "ray", "image": "ray"}]}}
-    return bool(plane.api.refusal(PODS, body, namespace))

@@ -2,7 +2,6 @@
 Nodes that consist of labels only.
 """
 
-import json
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
@@ -26,14 +25,14 @@ from tests.e2e.control_plane import ControlPlane
 from tests.e2e.installation import apply
 from tests.e2e.kuberay import Operator
 from tests.e2e.kueue import CLUSTER_QUEUES, KUEUE_WORKLOADS, VERSION, Kueue
-from tests.e2e.rays import example, wait_for_workers, workers
+from tests.e2e.rays import example, names_of, wait_for_workers, workers
 from tests.e2e.scheduling.component import controllers, scheduler
 from tests.e2e.scheduling.nodes import bound, present
+from tests.e2e.terminal import read_status
 from tests.e2e.waiting import until, until_equal
 from tests.e2e.webhook_process import Webhook
 from tests.harness.identities import identity_of
 from webhook.api import names
-from webhook.cli.main import main
 
 pytestmark = pytest.mark.e2e
 
@@ -111,7 +110,7 @@ def queued_plane() -> Iterator[tuple[ControlPlane, Webhook, Kueue]]:
     """A control plane of its own, as Kueue's webhooks are asked about all RayClusters, with the
     queue and the Nodes of a slice for each of two replicas. Each Node is a node pool.
     """
-    needs.KUEUE.ask()
+    needs.OTHERS.ask()
     with ExitStack() as stack:
         plane = stack.enter_context(ControlPlane())
         for part in (controllers(plane), scheduler(plane)):
@@ -192,16 +191,14 @@ def slices(name: str, *replicas: int, **annotations: str) -> Json:
     return cluster
 
 
-def names_of(pods: Objects) -> set[str]:
-    return {pod["metadata"]["name"] for pod in pods}
-
-
 def gates(pod: Json) -> list[str]:
     return [gate["name"] for gate in pod["spec"].get("schedulingGates", ())]
 
 
 @both_gates
-def test_a_group_for_each_replica_keeps_its_hosts_in_one_domain(setup: Setup) -> None:
+def test_a_group_for_each_replica_keeps_its_hosts_and_their_replacements_in_one_domain(
+    setup: Setup,
+) -> None:
     pods = setup.gated(slices("apart", 1, 1))
     for pod in setup.api.list(PODS, NAMESPACE):
         assert gates(pod) == [names.KUEUE_GATE_TOPOLOGY]
@@ -223,23 +220,16 @@ def test_a_group_for_each_replica_keeps_its_hosts_in_one_domain(setup: Setup) ->
         "the head may be bound too",
     )
 
-
-@both_gates
-def test_a_host_that_is_replaced_comes_back_into_the_domain_of_its_replica(setup: Setup) -> None:
-    gone = setup.gated(slices("replaced", 1, 1))[0]["metadata"]["name"]
-    setup.kueue.start()
-    until_equal(setup.bound, 2 * HOSTS, "all workers are bound")
-    before = setup.domains()
-
+    gone = pods[0]["metadata"]["name"]
     setup.api.delete(PODS, gone, NAMESPACE, grace=0)
     until(lambda: gone not in names_of(workers(setup.api, NAMESPACE)), "the host is gone")
     until(setup.whole_again, "all workers are bound again")
-    assert setup.domains() == before
+    assert setup.domains() == apart
 
 
 @both_gates
 def test_hosts_of_two_replicas_of_one_group_change_places_where_kueue_counts_them_so(
-    setup: Setup, capsys: pytest.CaptureFixture[str]
+    setup: Setup,
 ) -> None:
     later = [
         pod["metadata"]["name"]
@@ -255,10 +245,9 @@ def test_hosts_of_two_replicas_of_one_group_change_places_where_kueue_counts_the
     until_equal(setup.bound, 2 * HOSTS, "all workers are bound")
     assert setup.domains() == {("slices-0", replica): set(DOMAINS) for replica in (0, 1)}
 
-    capsys.readouterr()
-    kubeconfig = str(setup.plane.admin_kubeconfig)
-    assert main(["status", "-n", NAMESPACE, "-o", "json", "--kubeconfig", kubeconfig]) == 1
-    (shown,) = json.loads(capsys.readouterr().out)["clusters"]
+    code, cluster_report = read_status(setup.plane, NAMESPACE)
+    assert code == 1
+    (shown,) = cluster_report["clusters"]
     split = {each["replica"] for each in shown["problems"] if each["id"] == "replica-split"}
     assert split == {0, 1}
 

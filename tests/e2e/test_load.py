@@ -8,26 +8,21 @@ from tests.e2e.control_plane import ControlPlane
 from tests.e2e.kuberay import UNTHROTTLED, Operator
 from tests.e2e.rays import HOSTS, slices, stored, wait_for_workers, wrong_identities
 from tests.e2e.waiting import until
-from tests.e2e.webhook_process import Webhook
 from tests.harness.identities import identity_of
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.usefixtures("webhook")]
 
 CLUSTERS, REPLICAS = 10, 25
 WORKERS = CLUSTERS * REPLICAS * HOSTS
 SECONDS = 600
 
 
-@pytest.mark.parametrize(
-    "flags", [(), UNTHROTTLED], ids=["as KubeRay is shipped", "KubeRay unthrottled"]
-)
 def test_no_identity_is_held_twice_among_a_thousand_pods_that_come_up_together(
-    control_plane: ControlPlane, webhook: Webhook, flags: tuple[str, ...]
+    control_plane: ControlPlane,
 ) -> None:
-    if flags:
-        needs.CLIENT_RATE.ask()
+    flags = UNTHROTTLED if needs.CLIENT_RATE.is_met else ()
     clusters = [slices(f"load-{number}", REPLICAS) for number in range(CLUSTERS)]
-    api, namespace = control_plane.api, control_plane.namespace(f"load-{len(flags)}")
+    api, namespace = control_plane.api, control_plane.namespace("load")
     with Operator(control_plane, multi_host_indexing=False, reconcile_concurrency=10, flags=flags):
         for cluster in clusters:
             api.create(RAY_CLUSTERS, cluster, namespace)
@@ -36,6 +31,5 @@ def test_no_identity_is_held_twice_among_a_thousand_pods_that_come_up_together(
         pods = wait_for_workers(api, namespace, WORKERS)
     assert wrong_identities(pods, *clusters) == []
     assert len({identity_of(pod) for pod in pods} - {None}) == WORKERS
-    assert webhook.ready
     for cluster in clusters:
         control_plane.delete_ray_cluster(cluster["metadata"]["name"], namespace)

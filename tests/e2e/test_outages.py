@@ -9,6 +9,7 @@ from tests.e2e.rays import (
     HOSTS,
     events_of,
     identities,
+    replica_names,
     slices,
     wait_for_workers,
     whole,
@@ -36,7 +37,7 @@ def test_kuberay_reports_that_the_webhook_is_down_and_recovers(
             lambda: events_of(api, namespace, "FailedToCreateWorkerPod"), "an event"
         )
         (condition,) = until(
-            lambda: replica_failures(api, "one", namespace), "the condition ReplicaFailure"
+            lambda: replica_failures(api, namespace), "the condition ReplicaFailure"
         )
 
         assert "pods.admission.ray.io" in event["note"]
@@ -47,11 +48,10 @@ def test_kuberay_reports_that_the_webhook_is_down_and_recovers(
         assert len(workers(api, namespace)) == 2 * HOSTS - 1
 
         webhook.start()
-        assert identities(wait_for_workers(api, namespace, 2 * HOSTS)) == whole(0, 1)
-        until(
-            lambda: not replica_failures(api, "one", namespace),
-            "the condition ReplicaFailure is gone",
-        )
+        after = wait_for_workers(api, namespace, 2 * HOSTS)
+        assert identities(after) == whole(0, 1)
+        assert replica_names(after) == replica_names(before)
+        until(lambda: not replica_failures(api, namespace), "the condition ReplicaFailure is gone")
     control_plane.delete_ray_cluster("one", namespace)
 
 
@@ -89,9 +89,9 @@ def test_the_feeds_resume_when_the_api_server_is_back(
         control_plane.delete_ray_cluster(name, namespace)
 
 
-def replica_failures(api: Api, name: str, namespace: str) -> Objects:
+def replica_failures(api: Api, namespace: str) -> Objects:
     """The condition by which KubeRay says that it cannot create pods, while it holds."""
-    conditions = api.get(RAY_CLUSTERS, name, namespace).get("status", {}).get("conditions") or []
+    conditions = api.get(RAY_CLUSTERS, "one", namespace).get("status", {}).get("conditions") or []
     return [
         each for each in conditions if each["type"] == "ReplicaFailure" and each["status"] == "True"
     ]

@@ -1,7 +1,8 @@
 """Replicas that lose a host are replaced completely, by the webhook or by KubeRay."""
 
-from collections.abc import Iterator
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 
 import msgspec
 import pytest
@@ -28,6 +29,7 @@ from tests.e2e.rays import (
     replica_names,
     scale,
     slices,
+    uids,
     wait_for_workers,
     with_identity,
     workers,
@@ -46,6 +48,8 @@ pytestmark = pytest.mark.e2e
 COMPONENT = "repair.enabled=true"
 SECONDS = 300
 RECORDS = CONTROLLER
+ASKED = {names.ANNOTATION_REPAIR: "true"}
+RESTARTED = {names.ANNOTATION_RESTART: names.RESTART_REPLICA}
 
 
 @pytest.fixture(scope="module")
@@ -64,82 +68,100 @@ def indexing(request: pytest.FixtureRequest) -> bool:
     return bool(request.param)
 
 
-def asking(name: str, replicas: int, **annotations: str) -> Json:
-    cluster = slices(name, replicas)
-    asked = annotations or {names.ANNOTATION_REPAIR: "true"}
-    cluster["metadata"]["annotations"] = asked
-    return cluster
+@dataclass
+class Story:
+    """A RayCluster `one` in a namespace, whose replicas were complete."""
+
+    api: Api
+    namespace: str
+    operator: Operator
+    kubelet: Kubelet
+    before: Objects = field(default_factory=list)
+
+    @property
+    def workers(self) -> Objects:
+        return workers(self.api, self.namespace)
+
+    @property
+    def cluster(self) -> Json:
+        return self.api.get(RAY_CLUSTERS, "one", self.namespace)
+
+    @property
+    def replicas(self) -> int:
+        """What the user wrote."""
+        found: int = self.cluster["spec"]["workerGroupSpecs"][0]["replicas"]
+        return found
+
+    @property
+    def record(self) -> Record:
+        try:
+            data = self.api.get(CONFIG_MAPS, RECORDS, NAMESPACE).get("data") or {}
+        except ApiError:
+            return EMPTY
+        text = data.get(self.cluster["metadata"]["uid"], "{}")
+        return next(iter(msgspec.json.decode(text, type=dict[str, Record]).values()), EMPTY)
+
+    def sealed(self, replicas: int) -> Objects:
+        """Return the workers, once they are those of so many whole replicas, each recorded with
+        just these hosts.
+        """
+
+        def found() -> Objects:
+            pods, whole, by_name = self.workers, self.record.whole, dict[str, set[str]]()
+            for pod in pods:
+                name = pod["metadata"]["labels"][names.LABEL_REPLICA_NAME]
+                by_name.setdefault(name, set()).add(host_id(pod["metadata"]["uid"]))
+            recorded = all(
+                len(hosts) == HOSTS and whole.get(name, {}).keys() == hosts
+                for name, hosts in by_name.items()
+            )
+            return pods if recorded and len(pods) == replicas * HOSTS else []
+
+        return until(found, f"{replicas} whole replicas", SECONDS)
+
+    def delete(self, *pods: Json) -> None:
+        """Delete pods by hand; KubeRay may take the second one first."""
+        for pod in pods:
+            with suppress(ApiError):
+                self.api.delete(PODS, name_of(pod), self.namespace, grace=0)
+
+    def gone(self, pods: Objects) -> None:
+        until(lambda: not uids(pods) & uids(self.workers), "the replica goes", SECONDS)
+
+    def replaced(self, replica: int) -> None:
+        """Return once another replica is whole in place of one, and the others are as before."""
+        lost = of_replica(self.before, replica)
+        self.gone(lost)
+        after = self.sealed(len(self.before) // HOSTS)
+        assert uids(self.before) - uids(lost) <= uids(after)
 
 
-def sealed(api: Api, namespace: str, count: int) -> Objects:
-
-    def found() -> Objects:
-        pods = workers(api, namespace)
-        return pods if len(pods) == count and is_whole(api, namespace, pods) else []
-
-    return until(found, f"{count} workers of whole replicas", SECONDS)
-
-
-def is_whole(api: Api, namespace: str, pods: Objects) -> bool:
-    """Whether the pods are those of whole replicas, each recorded with just these hosts."""
-    by_name: dict[str, set[str]] = {}
-    for pod in pods:
-        name = pod["metadata"]["labels"][names.LABEL_REPLICA_NAME]
-        by_name.setdefault(name, set()).add(pod["metadata"]["uid"])
-    whole = record(api, namespace).whole
-    return all(
-        len(uids) == HOSTS and whole.get(name, {}).keys() == {*map(host_id, uids)}
-        for name, uids in by_name.items()
-    )
+@contextmanager
+def running(
+    plane: ControlPlane,
+    namespace: str,
+    *,
+    indexing: bool = False,
+    replicas: int = 2,
+    annotations: Json = ASKED,
+) -> Iterator[Story]:
+    api, namespace = plane.api, plane.namespace(f"{namespace}-{indexing}".lower())
+    cluster = slices("one", replicas)
+    cluster["metadata"]["annotations"] = annotations
+    with Operator(plane, multi_host_indexing=indexing) as operator, Kubelet(api, namespace) as own:
+        story = Story(api, namespace, operator, own)
+        api.create(RAY_CLUSTERS, cluster, namespace)
+        story.before = story.sealed(replicas)
+        yield story
+    plane.delete_ray_cluster("one", namespace)
 
 
 def host_id(uid: str) -> str:
     return RepairHost("", uid, "", HostIdentity(0, 0, ""), ours=True).id
 
 
-def record(api: Api, namespace: str) -> Record:
-    uid = api.get(RAY_CLUSTERS, "one", namespace)["metadata"]["uid"]
-    try:
-        data = api.get(CONFIG_MAPS, RECORDS, NAMESPACE).get("data") or {}
-    except ApiError:
-        return EMPTY
-    groups = msgspec.json.decode(data.get(uid, "{}"), type=dict[str, Record])
-    return next(iter(groups.values()), EMPTY)
-
-
-def uids(pods: Objects) -> set[str]:
-    return {pod["metadata"]["uid"] for pod in pods}
-
-
 def name_of(pod: Json) -> str:
     found: str = pod["metadata"]["name"]
-    return found
-
-
-def delete(api: Api, namespace: str, *pods: Json) -> None:
-    """Delete pods by hand; KubeRay may take the second one first."""
-    for pod in pods:
-        with suppress(ApiError):
-            api.delete(PODS, name_of(pod), namespace, grace=0)
-
-
-def gone(api: Api, namespace: str, pods: Objects) -> None:
-    until(lambda: not uids(pods) & uids(workers(api, namespace)), "the replica goes", SECONDS)
-
-
-def replaced(api: Api, namespace: str, before: Objects, replica: int) -> Objects:
-    """The workers, once another replica is whole in place of one, and the others are as before."""
-    lost = of_replica(before, replica)
-    gone(api, namespace, lost)
-    after = sealed(api, namespace, len(before))
-    assert uids(before) - uids(lost) <= uids(after)
-    return after
-
-
-def replicas_of(api: Api, name: str, namespace: str) -> int:
-    """What the user wrote."""
-    group = api.get(RAY_CLUSTERS, name, namespace)["spec"]["workerGroupSpecs"][0]
-    found: int = group["replicas"]
     return found
 
 
@@ -156,114 +178,74 @@ def notes(api: Api, namespace: str) -> list[str]:
     return [each["note"] for each in api.list(EVENTS, namespace) if "replaced" in each["note"]]
 
 
-@pytest.mark.parametrize("harm", ["one host", "two hosts", "a failed host"])
-def test_a_replica_that_lost_a_host_is_replaced_and_the_others_stay(
-    control_plane: ControlPlane, repair: Webhook, harm: str, *, indexing: bool
+def lose(story: Story) -> None:
+    story.delete(with_identity(story.before, 0, 2))
+
+
+def fail(story: Story) -> None:
+    story.kubelet.fail(with_identity(story.before, 0, 2))
+
+
+def drain(story: Story) -> None:
+    """Evict two hosts, as `kubectl drain` does: the second may be gone with its replica already."""
+    api, namespace, pods = story.api, story.namespace, of_replica(story.before, 0)[1:3]
+    with present(api, [namespace]):
+        for pod in pods:
+            bind(api, name_of(pod), namespace, namespace)
+        api.patch(NODES, namespace, {"spec": {"unschedulable": True}})
+        for pod in pods:
+            meta = {"name": name_of(pod), "namespace": namespace}
+            body = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": meta}
+            try:
+                api.request("POST", PODS.path(namespace, name_of(pod), "eviction"), body)
+            except ApiError as error:
+                if error.code != 404:
+                    raise
+
+
+@pytest.mark.parametrize("harm", [lose, fail, drain])
+def test_a_replica_that_lost_hosts_is_replaced_and_the_others_stay(
+    control_plane: ControlPlane, repair: Webhook, harm: Callable[[Story], None], *, indexing: bool
 ) -> None:
-    api = control_plane.api
-    namespace = control_plane.namespace(f"lost-{harm.replace(' ', '-')}-{indexing}".lower())
-    with Operator(control_plane, multi_host_indexing=indexing), Kubelet(api, namespace) as kubelet:
-        api.create(RAY_CLUSTERS, asking("one", 2), namespace)
-        before = sealed(api, namespace, 2 * HOSTS)
-        if harm == "a failed host":
-            kubelet.fail(with_identity(before, 0, 2))
-        else:
-            delete(api, namespace, *of_replica(before, 0)[: 1 if harm == "one host" else 2])
-        replaced(api, namespace, before, 0)
-        assert replicas_of(api, "one", namespace) == 2
+    with running(control_plane, f"lost-{harm.__name__}", indexing=indexing) as story:
+        harm(story)
+        story.replaced(0)
+        assert story.replicas == 2
         if indexing:
-            assert (notes(api, namespace), deleted(repair, namespace)) == ([], [])
+            assert (notes(story.api, story.namespace), deleted(repair, story.namespace)) == ([], [])
         else:
-            (lost,) = replica_names(of_replica(before, 0))
+            (lost,) = replica_names(of_replica(story.before, 0))
             until(
-                lambda: any(LOST in note and lost in note for note in notes(api, namespace)),
+                lambda: any(
+                    LOST in note and lost in note for note in notes(story.api, story.namespace)
+                ),
                 "the RayCluster has its event",
             )
-    control_plane.delete_ray_cluster("one", namespace)
-
-
-def ranks(pods: Objects) -> dict[int, tuple[str, ...]]:
-    found: dict[int, tuple[str, ...]] = {}
-    for pod in pods:
-        container = pod["spec"]["containers"][0]
-        env = {each["name"]: each.get("value", "") for each in container["env"]}
-        index = int(pod["metadata"]["labels"][names.LABEL_REPLICA_INDEX])
-        found[index] = (env[names.NODE_RANK], env[names.NNODES], env[names.MASTER_ADDR])
-    return found
-
-
-def test_a_drain_of_a_node_takes_whole_replicas(
-    control_plane: ControlPlane, repair: Webhook, *, indexing: bool
-) -> None:
-    assert repair.controller.ready
-    node = f"drained-{indexing}".lower()
-    api, namespace = control_plane.api, control_plane.namespace(node)
-    with (
-        Operator(control_plane, multi_host_indexing=indexing),
-        Kubelet(api, namespace),
-        present(api, [node]),
-    ):
-        api.create(RAY_CLUSTERS, asking("one", 2), namespace)
-        before = sealed(api, namespace, 2 * HOSTS)
-        here = [with_identity(before, 1, 1), with_identity(before, 1, 2)]
-        for pod in here:
-            bind(api, name_of(pod), namespace, node)
-        api.patch(NODES, node, {"spec": {"unschedulable": True}})
-        for pod in here:
-            evict(api, pod, namespace)
-        replaced(api, namespace, before, 1)
-        assert replicas_of(api, "one", namespace) == 2
-    control_plane.delete_ray_cluster("one", namespace)
-
-
-def evict(api: Api, pod: Json, namespace: str) -> None:
-    """Ask for a pod to leave, as `kubectl drain` does: it may be gone with its replica already."""
-    meta = {"name": name_of(pod), "namespace": namespace}
-    body = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": meta}
-    try:
-        api.request("POST", PODS.path(namespace, name_of(pod), "eviction"), body)
-    except ApiError as error:
-        if error.code != 404:
-            raise
 
 
 def test_a_node_that_is_gone_takes_whole_replicas(
     control_plane: ControlPlane, repair: Webhook, *, indexing: bool
 ) -> None:
     assert repair.controller.ready
-    node = f"gone-{indexing}".lower()
-    api, namespace = control_plane.api, control_plane.namespace(node)
-    with Operator(control_plane, multi_host_indexing=indexing), Kubelet(api, namespace) as kubelet:
-        kubelet.lost = node
-        api.create(RAY_CLUSTERS, asking("one", 2), namespace)
-        before = sealed(api, namespace, 2 * HOSTS)
-        lost = with_identity(before, 1, 2)
+    with running(control_plane, "gone", indexing=indexing) as story:
+        api, namespace, lost = story.api, story.namespace, with_identity(story.before, 1, 2)
+        node = story.kubelet.lost = namespace
         api.create(NODES, {"metadata": {"name": node}})
         bind(api, name_of(lost), namespace, node)
-        unreachable(api, lost, namespace)
+        disrupt(api, lost, namespace, "DeletionByTaintManager")
+        api.delete(PODS, name_of(lost), namespace)  # it stays Terminating
         if not indexing:  # KubeRay waits until the pod is gone
-            gone(api, namespace, of_replica(before, 1))
+            story.gone(of_replica(story.before, 1))
         assert api.get(PODS, name_of(lost), namespace)["metadata"]["deletionTimestamp"]
         api.delete(NODES, node)
-        collect(api, lost, namespace)
-        replaced(api, namespace, before, 1)
-        assert replicas_of(api, "one", namespace) == 2
-    control_plane.delete_ray_cluster("one", namespace)
-
-
-def unreachable(api: Api, pod: Json, namespace: str) -> None:
-    """Delete a pod as Kubernetes does when nothing is heard of its Node: it stays Terminating."""
-    disrupt(api, pod, namespace, "DeletionByTaintManager")
-    api.delete(PODS, name_of(pod), namespace)
-
-
-def collect(api: Api, pod: Json, namespace: str) -> None:
-    """Delete a pod as Kubernetes does when its Node is gone: it Failed, and goes at once."""
-    disrupt(api, pod, namespace, "DeletionByPodGC", phase="Failed")
-    delete(api, namespace, pod)
+        disrupt(api, lost, namespace, "DeletionByPodGC", phase="Failed")
+        story.delete(lost)
+        story.replaced(1)
+        assert story.replicas == 2
 
 
 def disrupt(api: Api, pod: Json, namespace: str, reason: str, **status: str) -> None:
+    """Write why Kubernetes deletes a pod, as it does when its Node is not heard of, or gone."""
     condition = {
         "type": "DisruptionTarget",
         "status": "True",
@@ -276,171 +258,96 @@ def disrupt(api: Api, pod: Json, namespace: str, reason: str, **status: str) -> 
 def test_a_crash_loop_is_replaced_as_often_as_the_budget_allows_all_controllers(
     control_plane: ControlPlane, repair: Webhook, *, indexing: bool
 ) -> None:
-    api, namespace = control_plane.api, control_plane.namespace(f"crashing-{indexing}".lower())
-    asked = {names.ANNOTATION_REPAIR: "true", names.ANNOTATION_RESTART: names.RESTART_REPLICA}
-    with Operator(control_plane, multi_host_indexing=indexing), Kubelet(api, namespace) as kubelet:
-        api.create(RAY_CLUSTERS, asking("one", 1, **asked), namespace)
+    asked = ASKED | RESTARTED
+    with running(
+        control_plane, "crashing", indexing=indexing, replicas=1, annotations=asked
+    ) as story:
         for number in range(LIMITS.per_hour):
-            pods = sealed(api, namespace, HOSTS)
+            pods = story.sealed(1)
             if number == 1:
                 repair.controller.kill()
                 repair.controller.start()
-            kubelet.crash(pods[1], number + 1)
-            gone(api, namespace, pods)
-        last = sealed(api, namespace, HOSTS)
-        kubelet.crash(last[1], 1)
+            story.kubelet.crash(pods[1], number + 1)
+            story.gone(pods)
+        last = story.sealed(1)
+        story.kubelet.crash(last[1], 1)
         until(lambda: waiting(repair, SPENT), "the budget is spent", SECONDS)
         repair.controller.kill()
         repair.controller.start()
-        kubelet.crash(last[1], 2)
+        story.kubelet.crash(last[1], 2)
         until(lambda: waiting(repair, SPENT), "another controller knows it", SECONDS)
-        assert uids(workers(api, namespace)) == uids(last)
-        assert len(record(api, namespace).replaced) == LIMITS.per_hour
-        assert replicas_of(api, "one", namespace) == 1
-    control_plane.delete_ray_cluster("one", namespace)
+        assert uids(story.workers) == uids(last)
+        assert len(story.record.replaced) == LIMITS.per_hour
+        assert story.replicas == 1
 
 
 def test_a_controller_that_ends_between_mark_and_deletion_goes_on_where_it_stopped(
     control_plane: ControlPlane, repair: Webhook
 ) -> None:
-    api, namespace = control_plane.api, control_plane.namespace("marked")
-    with Operator(control_plane, multi_host_indexing=False), Kubelet(api, namespace):
-        api.create(RAY_CLUSTERS, asking("one", 1), namespace)
-        before = sealed(api, namespace, HOSTS)
+    with running(control_plane, "marked", replicas=1) as story:
+        before = story.before
         repair.controller.kill()
-        begin(api, namespace, before)
-        first = with_identity(before, 0, 1)
-        label(api, namespace, first)
-        delete(api, namespace, with_identity(before, 0, 3))
+        begin(story)
+        story.delete(with_identity(before, 0, 3))
         newcomers = until(
-            lambda: [
-                pod for pod in workers(api, namespace) if pod["metadata"]["uid"] not in uids(before)
-            ],
+            lambda: [pod for pod in story.workers if pod["metadata"]["uid"] not in uids(before)],
             "KubeRay replaces the pod",
         )
         assert not replica_names(newcomers) & replica_names(before)
 
         repair.controller.start()
-        gone(api, namespace, before)
-        after = sealed(api, namespace, HOSTS)
-        assert replica_names(after) == replica_names(newcomers)
-    control_plane.delete_ray_cluster("one", namespace)
+        story.gone(before)
+        assert replica_names(story.sealed(1)) == replica_names(newcomers)
 
 
-def begin(api: Api, namespace: str, pods: Objects) -> None:
-    cluster = api.get(RAY_CLUSTERS, "one", namespace)
+def begin(story: Story) -> None:
+    """Record that the replica is deleted, and mark the first of its pods."""
+    api, cluster = story.api, story.cluster
     (group,) = cluster["spec"]["workerGroupSpecs"]
-    (name,) = replica_names(pods)
-    going = msgspec.structs.replace(record(api, namespace), deleting={name: LOST})
+    (name,) = replica_names(story.before)
+    going = msgspec.structs.replace(story.record, deleting={name: LOST})
     text = msgspec.json.encode({group["groupName"]: going}).decode()
     api.patch(CONFIG_MAPS, RECORDS, {"data": {cluster["metadata"]["uid"]: text}}, NAMESPACE)
-
-
-def label(api: Api, namespace: str, pod: Json) -> None:
-    text = mark(LOST, pod["metadata"]["uid"])
-    marking = {"metadata": {"labels": {names.LABEL_MARKED_FOR_DELETION: text}}}
-    api.patch(PODS, name_of(pod), marking, namespace)
-
-
-def test_a_label_that_a_person_writes_is_removed_and_deletes_nothing(
-    control_plane: ControlPlane, repair: Webhook
-) -> None:
-    assert repair.controller.ready
-    api, namespace = control_plane.api, control_plane.namespace("labelled")
-    with Operator(control_plane, multi_host_indexing=False), Kubelet(api, namespace):
-        api.create(RAY_CLUSTERS, asking("one", 1), namespace)
-        before = sealed(api, namespace, HOSTS)
-        for pod in before:
-            label(api, namespace, pod)
-        until(
-            lambda: (
-                not any(
-                    names.LABEL_MARKED_FOR_DELETION in pod["metadata"]["labels"]
-                    for pod in workers(api, namespace)
-                )
-            ),
-            "the labels are removed",
-            SECONDS,
-        )
-        assert uids(sealed(api, namespace, HOSTS)) == uids(before)
-    control_plane.delete_ray_cluster("one", namespace)
+    pod = with_identity(story.before, 0, 1)
+    label = {names.LABEL_MARKED_FOR_DELETION: mark(LOST, pod["metadata"]["uid"])}
+    api.patch(PODS, name_of(pod), {"metadata": {"labels": label}}, story.namespace)
 
 
 def test_while_kuberay_is_down_what_is_left_of_a_replica_goes_and_it_comes_back_whole(
     control_plane: ControlPlane, repair: Webhook, *, indexing: bool
 ) -> None:
     assert repair.controller.ready
-    api, namespace = control_plane.api, control_plane.namespace(f"kuberay-down-{indexing}".lower())
-    operating = Operator(control_plane, multi_host_indexing=indexing)
-    with operating as operator, Kubelet(api, namespace):
-        api.create(RAY_CLUSTERS, asking("one", 2), namespace)
-        before = sealed(api, namespace, 2 * HOSTS)
-        operator.stop()
-        delete(api, namespace, with_identity(before, 1, 0))
+    with running(control_plane, "kuberay-down", indexing=indexing) as story:
+        story.operator.stop()
+        story.delete(with_identity(story.before, 1, 0))
         if not indexing:
-            gone(api, namespace, of_replica(before, 1))
-        operator.start()
-        replaced(api, namespace, before, 1)
-    control_plane.delete_ray_cluster("one", namespace)
+            story.gone(of_replica(story.before, 1))
+        story.operator.start()
+        story.replaced(1)
 
 
-def test_a_scale_down_that_names_one_host_leaves_whole_replicas(
-    control_plane: ControlPlane, repair: Webhook, *, indexing: bool
+@pytest.mark.parametrize("named", [True, False], ids=["of a host", "while a host is lost"])
+def test_a_scale_down_leaves_whole_replicas(
+    control_plane: ControlPlane, repair: Webhook, *, named: bool, indexing: bool
 ) -> None:
     assert repair.controller.ready
-    api, namespace = control_plane.api, control_plane.namespace(f"scaled-down-{indexing}".lower())
-    with Operator(control_plane, multi_host_indexing=indexing), Kubelet(api, namespace):
-        api.create(RAY_CLUSTERS, asking("one", 2), namespace)
-        before = sealed(api, namespace, 2 * HOSTS)
-        scale(api, "one", namespace, 1, [with_identity(before, 1, 2)])
-        wait_for_workers(api, namespace, HOSTS)
-        scale(api, "one", namespace, 1)
-        sealed(api, namespace, HOSTS)
-        assert replicas_of(api, "one", namespace) == 1
-    control_plane.delete_ray_cluster("one", namespace)
-
-
-def test_a_scale_down_while_a_host_is_lost_leaves_whole_replicas(
-    control_plane: ControlPlane, repair: Webhook, *, indexing: bool
-) -> None:
-    assert repair.controller.ready
-    api, namespace = control_plane.api, control_plane.namespace(f"both-{indexing}".lower())
-    with Operator(control_plane, multi_host_indexing=indexing), Kubelet(api, namespace):
-        api.create(RAY_CLUSTERS, asking("one", 2), namespace)
-        before = sealed(api, namespace, 2 * HOSTS)
-        delete(api, namespace, with_identity(before, 0, 1))
-        scale(api, "one", namespace, 1)
-        sealed(api, namespace, HOSTS)
-        assert replicas_of(api, "one", namespace) == 1
-    control_plane.delete_ray_cluster("one", namespace)
-
-
-def test_a_scale_down_before_any_pod_runs_leaves_whole_replicas(
-    control_plane: ControlPlane, repair: Webhook
-) -> None:
-    assert repair.controller.ready
-    api, namespace = control_plane.api, control_plane.namespace("early")
-    with Operator(control_plane, multi_host_indexing=False):
-        api.create(RAY_CLUSTERS, asking("one", 3), namespace)
-        wait_for_workers(api, namespace, 3 * HOSTS)
-        scale(api, "one", namespace, 1)
-        wait_for_workers(api, namespace, HOSTS)
-        with Kubelet(api, namespace):
-            sealed(api, namespace, HOSTS)
-            assert replicas_of(api, "one", namespace) == 1
-    control_plane.delete_ray_cluster("one", namespace)
+    with running(control_plane, f"scaled-down-{named}", indexing=indexing) as story:
+        host = with_identity(story.before, 1, 2)
+        if named:
+            scale(story.api, "one", story.namespace, 1, [host])
+            wait_for_workers(story.api, story.namespace, HOSTS)
+        else:
+            story.delete(host)
+        scale(story.api, "one", story.namespace, 1)
+        story.sealed(1)
+        assert story.replicas == 1
 
 
 def test_a_container_that_restarts_takes_its_replica_with_it(
     control_plane: ControlPlane, repair: Webhook, *, indexing: bool
 ) -> None:
-    api, namespace = control_plane.api, control_plane.namespace(f"restarted-{indexing}".lower())
-    repaired = {names.ANNOTATION_REPAIR: "true"} if indexing else {}
-    asked = repaired | {names.ANNOTATION_RESTART: names.RESTART_REPLICA}
-    with Operator(control_plane, multi_host_indexing=indexing), Kubelet(api, namespace) as kubelet:
-        api.create(RAY_CLUSTERS, asking("one", 2, **asked), namespace)
-        before = sealed(api, namespace, 2 * HOSTS)
-        kubelet.restart(with_identity(before, 1, 3))
-        replaced(api, namespace, before, 1)
-        assert 0 < len(deleted(repair, namespace)) <= HOSTS
-    control_plane.delete_ray_cluster("one", namespace)
+    asked = RESTARTED | (ASKED if indexing else {})
+    with running(control_plane, "restarted", indexing=indexing, annotations=asked) as story:
+        story.kubelet.restart(with_identity(story.before, 1, 3))
+        story.replaced(1)
+        assert 0 < len(deleted(repair, story.namespace)) <= HOSTS

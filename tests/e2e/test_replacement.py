@@ -15,9 +15,9 @@ from tests.e2e.rays import (
     replica_names,
     scale,
     slices,
+    uids,
     wait_for_workers,
     whole,
-    with_identity,
     workers,
     wrong_identities,
 )
@@ -25,29 +25,6 @@ from tests.e2e.waiting import until, until_equal
 from tests.e2e.webhook_process import Webhook
 
 pytestmark = [pytest.mark.e2e, pytest.mark.usefixtures("webhook")]
-
-
-def test_a_pod_that_replaces_another_takes_its_identity(control_plane: ControlPlane) -> None:
-    api, namespace = control_plane.api, control_plane.namespace("replaced-pod")
-    with Operator(control_plane, multi_host_indexing=False):
-        api.create(RAY_CLUSTERS, slices("one", 3), namespace)
-        before = wait_for_workers(api, namespace, 3 * HOSTS)
-        gone = with_identity(before, 1, 2)["metadata"]
-
-        api.delete(PODS, gone["name"], namespace, grace=0)
-        after = until(
-            lambda: [
-                pod
-                for pod in workers(api, namespace)
-                if pod["metadata"]["uid"] not in {each["metadata"]["uid"] for each in before}
-            ],
-            "a new pod",
-        )
-
-        assert identities(after) == [(1, 2)]
-        assert replica_names(after) == replica_names(of_replica(before, 1))
-        assert identities(wait_for_workers(api, namespace, 3 * HOSTS)) == whole(0, 1, 2)
-    control_plane.delete_ray_cluster("one", namespace)
 
 
 def members(webhook: Webhook, known: float, more: int) -> float:
@@ -100,13 +77,8 @@ def test_a_group_that_grows_fills_the_replicas_that_an_autoscaler_took(
         assert identities(five) == whole(0, 1, 2, 3, 4)
         known = members(webhook, empty, 5 * HOSTS)
 
-        scale(
-            api,
-            "one",
-            namespace,
-            2,
-            [pod for replica in (0, 2, 3) for pod in of_replica(five, replica)],
-        )
+        leaving = [pod for replica in (0, 2, 3) for pod in of_replica(five, replica)]
+        scale(api, "one", namespace, 2, leaving)
         assert identities(wait_for_workers(api, namespace, 2 * HOSTS)) == whole(1, 4)
         wait_for_members(webhook, known - 3 * HOSTS)
 
@@ -147,7 +119,5 @@ def test_sixty_four_hosts_come_up_although_the_webhook_is_killed_among_them(
 
         assert identities(pods) == [(0, host) for host in range(64)]
         assert wrong_identities(pods, cluster) == []
-        assert {pod["metadata"]["uid"] for pod in partial} <= {
-            pod["metadata"]["uid"] for pod in pods
-        }
+        assert uids(partial) <= uids(pods)
     control_plane.delete_ray_cluster("tpu-v6e", namespace)

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 import pytest
 
 from tests.e2e import needs
-from tests.e2e.api import PODS, PRIORITY_CLASSES, RAY_CLUSTERS, Api, Json, Objects
+from tests.e2e.api import PODS, PRIORITY_CLASSES, RAY_CLUSTERS, Api, Objects
 from tests.e2e.control_plane import ControlPlane
 from tests.e2e.gangs import GROUPED, OPTED_OUT, by, grouped, pod_groups
 from tests.e2e.kuberay import Operator
-from tests.e2e.rays import HOSTS, scale, slices, wait_for_workers, workers
+from tests.e2e.rays import HOSTS, names_of, scale, wait_for_workers, workers
 from tests.e2e.scheduling.component import scheduler
 from tests.e2e.scheduling.nodes import bound, present
 from tests.e2e.waiting import until, until_equal
@@ -34,33 +34,6 @@ def scheduled(gated_plane: ControlPlane, publisher: Webhook) -> Iterator[None]:
         yield
 
 
-def test_no_host_of_a_replica_is_bound_before_there_is_room_for_all(
-    gated_plane: ControlPlane,
-) -> None:
-    api, namespace = gated_plane.api, gated_plane.namespace("no-room")
-    cluster = slices("tpu", 1)
-    cluster["metadata"]["annotations"] = by("replica")
-    pool = {"cloud.google.com/gke-nodepool": "pool", **node_selector(cluster)}
-    chips = {"google.com/tpu": "4", "cpu": "12"}  # and room for a head beside any host
-    with present(api, [f"host-{n}" for n in range(HOSTS - 1)], pool, chips):
-        api.create(RAY_CLUSTERS, cluster, namespace)
-        wait_for_workers(api, namespace, HOSTS)
-        until_equal(
-            lambda: scheduling(api, namespace),
-            ["Unschedulable"],
-            "the scheduler finds no room for the PodGroup",
-        )
-        until(lambda: bound(head(api, namespace)), "the head, which is in no PodGroup, is bound")
-        assert bound(workers(api, namespace)) == []
-
-        with present(api, [f"host-{HOSTS - 1}"], pool, chips):
-            until(lambda: len(bound(workers(api, namespace))) == HOSTS, "all hosts are bound")
-            until_equal(
-                lambda: scheduling(api, namespace), ["Scheduled"], "the scheduler says that it fits"
-            )
-            gated_plane.delete_ray_cluster("tpu", namespace)
-
-
 def test_one_of_two_replicas_is_bound_where_there_is_room_for_one_and_a_half(
     gated_plane: ControlPlane,
 ) -> None:
@@ -79,7 +52,10 @@ def test_one_of_two_replicas_is_bound_where_there_is_room_for_one_and_a_half(
             [HOSTS],
             "one whole replica is bound",
         )
-        gated_plane.delete_ray_cluster("two", namespace)
+        with present(api, ["added-1", "added-2"], capacity=ONE_POD):
+            until_equal(lambda: len(bound(workers(api, namespace))), 2 * HOSTS, "both are bound")
+            until_equal(lambda: scheduling(api, namespace), ["Scheduled"] * 2, "both fit")
+            gated_plane.delete_ray_cluster("two", namespace)
 
 
 @pytest.mark.parametrize("size", ["cluster", "worker-group"])
@@ -163,19 +139,8 @@ def nodes(count: int) -> list[str]:
     return [f"node-{number}" for number in range(count)]
 
 
-def node_selector(cluster: Json) -> dict[str, str]:
-    found: dict[str, str] = cluster["spec"]["workerGroupSpecs"][0]["template"]["spec"][
-        "nodeSelector"
-    ]
-    return found
-
-
 def head(api: Api, namespace: str) -> Objects:
     return api.list(PODS, namespace, f"{names.LABEL_NODE_TYPE}={names.NODE_TYPE_HEAD}")
-
-
-def names_of(pods: Objects) -> set[str]:
-    return {pod["metadata"]["name"] for pod in pods}
 
 
 def bound_of_replicas(api: Api, namespace: str) -> Counter[str]:

@@ -2,25 +2,22 @@
 
 import json
 import re
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
-from urllib.error import HTTPError
-from urllib.parse import quote, urlencode
-from urllib.request import ProxyHandler, Request, build_opener
+from urllib.parse import urlencode
 
 import pytest
 import yaml
 
 from tests import ROOT
-from tests.e2e.api import PODS, RAY_CLUSTERS, ApiError
-from tests.e2e.build import binary
+from tests.e2e.api import PODS, RAY_CLUSTERS, ApiError, Json
 from tests.e2e.control_plane import ControlPlane
 from tests.e2e.credentials import MASTERS
 from tests.e2e.gangs import GROUPED, counts, grouped
 from tests.e2e.kuberay import Operator
-from tests.e2e.process import free_port
+from tests.e2e.process import Peer, free_port, get
 from tests.e2e.rays import HOSTS, IDENTITY, events_of, slices, wait_for_workers, workers
 from tests.e2e.waiting import until, until_equal
 from tests.e2e.webhook_process import Webhook
@@ -32,86 +29,63 @@ VARIABLES = {"$__rate_interval": "30s", "$namespace": ".*", "$raycluster": ".*"}
 OUR_METRIC = re.compile(r"\b(?:ray_webhook|apiserver_admission)_\w+")
 
 
-class Prometheus:
-    """A Prometheus that runs."""
+TARGETS = 3
 
-    def __init__(self, port: int) -> None:
-        self._url = f"http://127.0.0.1:{port}/api/v1"
-        self._opener = build_opener(ProxyHandler({}))
+
+class Prometheus(Peer):
+    """A Prometheus that scrapes the two programs and the API server every few seconds, as long as
+    each of them may take to answer: a scrape that is cut off empties panels.
+    """
+
+    def __init__(self, plane: ControlPlane, webhook: Webhook, folder: Path) -> None:
+        self._port = free_port()
+        account = json.loads(plane.kubeconfig("prometheus", [MASTERS]).read_text())
+        (cluster,), (user,) = account["clusters"], account["users"]
+        files = {
+            "ca_file": cluster["cluster"]["certificate-authority"],
+            "cert_file": user["user"]["client-certificate"],
+            "key_file": user["user"]["client-key"],
+        }
+        targets = {
+            "serve": webhook.admin_address,
+            "controller": webhook.controller.admin_address,
+            "apiserver": plane.server.removeprefix("https://"),
+        }
+        jobs: list[Json] = [
+            {"job_name": name, "static_configs": [{"targets": [target]}]}
+            for name, target in targets.items()
+        ]
+        jobs[-1] |= {"scheme": "https", "tls_config": files}
+        config = {"global": {"scrape_interval": "3s"}, "scrape_configs": jobs}
+        (folder / "prometheus.yaml").write_text(yaml.safe_dump(config))
+        flags = [
+            f"--config.file={folder / 'prometheus.yaml'}",
+            f"--storage.tsdb.path={folder / 'data'}",
+            f"--web.listen-address=127.0.0.1:{self._port}",
+        ]
+        super().__init__(plane.program("prometheus", flags), lambda: self.ready)
 
     @property
     def ready(self) -> bool:
-        with suppress(OSError, AssertionError):  # not yet
+        with suppress(OSError):  # not yet
             return len(self.query("count_over_time(up[1h]) > 4")) == TARGETS and all(
                 sample["value"][1] == "1" for sample in self.query("up")
             )
         return False
 
-    def query(self, text: str) -> list[dict[str, Any]]:
-        result: list[dict[str, Any]] = self._get(f"/query?{urlencode({'query': text})}")["result"]
+    def query(self, text: str) -> list[Json]:
+        result: list[Json] = self._get(f"/query?{urlencode({'query': text})}")["result"]
         return result
 
     def values(self, label: str, series: str) -> list[str]:
-        found: list[str] = self._get(
-            f"/label/{quote(label)}/values?{urlencode({'match[]': series})}"
-        )
+        found: list[str] = self._get(f"/label/{label}/values?{urlencode({'match[]': series})}")
         return found
 
     def metadata(self) -> set[str]:
         return set(self._get("/metadata"))
 
     def _get(self, path: str) -> Any:  # noqa: ANN401 - JSON
-        try:
-            with self._opener.open(Request(self._url + path), timeout=10) as answer:  # noqa: S310
-                return json.loads(answer.read())["data"]
-        except HTTPError as error:
-            raise AssertionError(error.read().decode()) from None
-
-
-TARGETS = 3
-
-
-@contextmanager
-def scraping(plane: ControlPlane, webhook: Webhook, folder: Path) -> Iterator[Prometheus]:
-    """Run a Prometheus that scrapes the two programs and the API server every few seconds, as long
-    as each of them may take to answer: a scrape that is cut off empties panels.
-    """
-    port = free_port()
-    account = json.loads(plane.kubeconfig("prometheus", [MASTERS]).read_text())
-    (cluster,), (user,) = account["clusters"], account["users"]
-    jobs: list[Mapping[str, object]] = [
-        {"job_name": "serve", "static_configs": [{"targets": [webhook.admin_address]}]},
-        {
-            "job_name": "controller",
-            "static_configs": [{"targets": [webhook.controller.admin_address]}],
-        },
-        {
-            "job_name": "apiserver",
-            "scheme": "https",
-            "tls_config": {
-                "ca_file": cluster["cluster"]["certificate-authority"],
-                "cert_file": user["user"]["client-certificate"],
-                "key_file": user["user"]["client-key"],
-            },
-            "static_configs": [{"targets": [plane.server.removeprefix("https://")]}],
-        },
-    ]
-    config = {"global": {"scrape_interval": "3s"}, "scrape_configs": jobs}
-    (folder / "prometheus.yaml").write_text(yaml.safe_dump(config))
-    command = [
-        str(binary("prometheus")),
-        f"--config.file={folder / 'prometheus.yaml'}",
-        f"--storage.tsdb.path={folder / 'data'}",
-        f"--web.listen-address=127.0.0.1:{port}",
-    ]
-    running = plane.process("prometheus", command, {})
-    running.start()
-    try:
-        prometheus = Prometheus(port)
-        until(lambda: prometheus.ready, "Prometheus scrapes all")
-        yield prometheus
-    finally:
-        running.stop()
+        return json.loads(get(self._port, f"/api/v1{path}"))["data"]
 
 
 def happen(plane: ControlPlane, namespace: str) -> None:
@@ -149,7 +123,7 @@ def test_every_panel_of_the_dashboard_shows_data(
     gated_plane: ControlPlane, publisher: Webhook, tmp_path: Path
 ) -> None:
     namespace = gated_plane.namespace("watched")
-    with scraping(gated_plane, publisher, tmp_path) as prometheus:
+    with Prometheus(gated_plane, publisher, tmp_path) as prometheus:
         happen(gated_plane, namespace)
         asked = {name for _, text in queries() for name in OUR_METRIC.findall(text)}
         stems = {re.sub(r"_(?:total|bucket)$", "", name) for name in asked}

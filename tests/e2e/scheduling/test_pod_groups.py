@@ -10,7 +10,6 @@ from tests.e2e.api import POD_GROUPS, PODS, RAY_CLUSTERS, WORKLOADS, Api, Json, 
 from tests.e2e.control_plane import ControlPlane
 from tests.e2e.gangs import (
     GROUPED,
-    OPTED_OUT,
     by,
     counted,
     counts,
@@ -18,7 +17,6 @@ from tests.e2e.gangs import (
     grouped,
     owner_of,
     pod_groups,
-    scale_group,
     uids,
     workload_of,
     workloads,
@@ -30,7 +28,7 @@ from tests.e2e.rays import (
     replica_names,
     scale,
     slices,
-    wait_for_workers,
+    wait_for_pods,
     with_identity,
     workers,
 )
@@ -76,7 +74,7 @@ def test_each_worker_group_has_a_pod_group_whose_count_follows_it(
     assert set(map(workload_of, before)) == set(uids(workloads(api, namespace)))
 
     for replicas in (4, 1):
-        scale_group(api, "one", namespace, "single", replicas)
+        scale(api, "one", namespace, replicas)
         count = counted(replicas, 2)
         await_counts(
             api, namespace, {"one-head": HEAD, "one-worker-single": count, "one-worker-multi": 4}
@@ -85,91 +83,6 @@ def test_each_worker_group_has_a_pod_group_whose_count_follows_it(
     assert uids(pod_groups(api, namespace)) == uids(before)  # a count is changed in place
     gated_plane.delete_ray_cluster("one", namespace)
     await_nothing(api, namespace)
-
-
-def test_a_cluster_that_is_suspended_keeps_its_workload_alone(gated_plane: ControlPlane) -> None:
-    api, namespace = gated_plane.api, gated_plane.namespace("suspended")
-    api.create(RAY_CLUSTERS, grouped("one", {"workers": (2, 1)}, GROUPED), namespace)
-    await_counts(api, namespace, {"one-head": HEAD, "one-worker-workers": 2})
-    wait_for_pods(api, namespace, 3)
-    before, kept = uids(pod_groups(api, namespace)), uids(workloads(api, namespace))
-
-    api.patch(RAY_CLUSTERS, "one", {"spec": {"suspend": True}}, namespace)
-    until(lambda: not api.list(PODS, namespace), "KubeRay removes the pods")
-    until(lambda: not api.list(POD_GROUPS, namespace), "the PodGroups are gone for good")
-    assert uids(workloads(api, namespace)) == kept
-
-    api.patch(RAY_CLUSTERS, "one", {"spec": {"suspend": False}}, namespace)
-    await_counts(api, namespace, {"one-head": HEAD, "one-worker-workers": 2})
-    pods = wait_for_pods(api, namespace, 3)
-    assert Counter(map(group_of, pods)) == {"one-head": 1, "one-worker-workers": 2}
-    assert not set(uids(pod_groups(api, namespace)).values()) & set(before.values())
-    gated_plane.delete_ray_cluster("one", namespace)
-
-
-def test_a_cluster_that_replaces_one_of_its_name_has_pod_groups_of_its_own(
-    gated_plane: ControlPlane,
-) -> None:
-    api, namespace = gated_plane.api, gated_plane.namespace("replaced")
-    old = api.create(RAY_CLUSTERS, grouped("one", {"workers": (2, 1)}, GROUPED), namespace)
-    await_counts(api, namespace, {"one-head": HEAD, "one-worker-workers": 2})
-    wait_for_pods(api, namespace, 3)
-
-    api.delete(RAY_CLUSTERS, "one", namespace)
-    new = api.create(RAY_CLUSTERS, grouped("one", {"workers": (4, 1)}, GROUPED), namespace)
-
-    assert new["metadata"]["uid"] != old["metadata"]["uid"]
-    await_counts(api, namespace, {"one-head": HEAD, "one-worker-workers": 4})
-    until_equal(
-        lambda: {
-            owner_of(each)[1] for each in [*pod_groups(api, namespace), *workloads(api, namespace)]
-        },
-        {new["metadata"]["uid"]},
-        "all belongs to the new RayCluster",
-    )
-    assert Counter(map(group_of, wait_for_pods(api, namespace, 5))) == {
-        "one-head": 1,
-        "one-worker-workers": 4,
-    }
-    gated_plane.delete_ray_cluster("one", namespace)
-    await_nothing(api, namespace)
-
-
-def test_a_cluster_that_opts_out_loses_its_groups_and_nobody_else_does(
-    gated_plane: ControlPlane,
-) -> None:
-    api, namespace = gated_plane.api, gated_plane.namespace("opted-out")
-    for name in ("one", "other"):
-        api.create(RAY_CLUSTERS, grouped(name, {"workers": (1, 1)}, GROUPED), namespace)
-    others, foreign = {"other-head", "other-worker-workers"}, {"one-worker-foreign", "plain"}
-    until_equal(
-        lambda: set(counts(api, namespace)),
-        {"one-head", "one-worker-workers", *others},
-        "both have PodGroups",
-    )
-    labels = {names.LABEL_CLUSTER: "one", "app.kubernetes.io/managed-by": "ray-webhook"}
-    for found in (foreign_group("one-worker-foreign", labels), foreign_group("plain", {})):
-        api.create(POD_GROUPS, found, namespace)
-    (kept, *_) = (wait_for_workers(api, namespace, 1, name) for name in ("one", "other"))
-    before = uids(pod_groups(api, namespace))
-
-    api.patch(RAY_CLUSTERS, "one", {"metadata": {"annotations": OPTED_OUT}}, namespace)
-    until_equal(lambda: set(counts(api, namespace)), others | foreign, "its PodGroups go")
-    until_equal(lambda: set(uids(workloads(api, namespace))), {"other.gang"}, "its Workload goes")
-    assert uids(pod_groups(api, namespace)).items() <= before.items()
-
-    scale_group(api, "one", namespace, "workers", 2)
-    (new,) = (
-        pod
-        for pod in wait_for_workers(api, namespace, 2, "one")
-        if not uids([pod]).keys() & uids(kept).keys()
-    )
-    assert group_of(new) is None
-    for name in ("one", "other"):
-        gated_plane.delete_ray_cluster(name, namespace)
-    until_equal(
-        lambda: set(uids(api.list(POD_GROUPS, namespace))), foreign, "only what is foreign is left"
-    )
 
 
 def test_what_somebody_deletes_is_made_again_by_the_one_of_two_that_leads(
@@ -190,9 +103,8 @@ def test_what_somebody_deletes_is_made_again_by_the_one_of_two_that_leads(
         wait_for_pods(api, namespace, 4)
         kept, gone = (uids(pod_groups(api, namespace))[name] for name in wanted)
 
-        api.delete(
-            POD_GROUPS, "one-worker-workers", namespace
-        )  # its pods, which live, would keep it for ever
+        # Its pods, which live, would keep it for ever
+        api.delete(POD_GROUPS, "one-worker-workers", namespace)
         until(
             lambda: uids(pod_groups(api, namespace)).get("one-worker-workers", gone) != gone,
             "there is another one",
@@ -230,9 +142,8 @@ def test_each_replica_that_an_autoscaler_adds_has_a_pod_group_of_its_own(
     assert before.items() < uids(pod_groups(api, namespace)).items()
 
     leaving = of_replica(three, 1)
-    scale(
-        api, "auto", namespace, 2, leaving[:1]
-    )  # KubeRay takes the whole replica of a pod that is named
+    # KubeRay takes the whole replica of a pod that is named
+    scale(api, "auto", namespace, 2, leaving[:1])
     left = wait_for_replicas(api, namespace, 2)
     assert replica_names(left) == replica_names(three) - replica_names(leaving)
     scale(api, "auto", namespace, 2)  # the autoscaler clears its list
@@ -263,11 +174,6 @@ def await_nothing(api: Api, namespace: str) -> None:
     )
 
 
-def wait_for_pods(api: Api, namespace: str, count: int) -> Objects:
-    until_equal(lambda: len(api.list(PODS, namespace)), count, f"pods of {namespace}")
-    return api.list(PODS, namespace)
-
-
 def wait_for_replicas(api: Api, namespace: str, count: int) -> Objects:
     """The workers, once they are whole replicas, each with its PodGroup for all hosts."""
 
@@ -292,10 +198,3 @@ def autoscaled(name: str, replicas: int) -> Json:
     cluster["metadata"]["annotations"] = by("replica")
     cluster["spec"]["enableInTreeAutoscaling"] = True
     return cluster
-
-
-def foreign_group(name: str, labels: Json) -> Json:
-    return {
-        "metadata": {"name": name, "labels": labels},
-        "spec": {"schedulingPolicy": {"gang": {"minCount": 3}}},
-    }

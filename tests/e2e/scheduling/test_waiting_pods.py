@@ -2,7 +2,6 @@
 and by an event, until the fix.
 """
 
-import json
 import time
 from collections.abc import Iterator
 
@@ -16,9 +15,9 @@ from tests.e2e.kuberay import Operator
 from tests.e2e.rays import HOSTS, events_of, wait_for_workers
 from tests.e2e.scheduling.component import scheduler
 from tests.e2e.scheduling.nodes import present
+from tests.e2e.terminal import read_status
 from tests.e2e.waiting import until, until_equal
 from tests.e2e.webhook_process import Webhook
-from webhook.cli.main import main
 
 pytestmark = pytest.mark.e2e
 
@@ -29,23 +28,11 @@ WAITS = "podgroup-not-scheduled"
 ONLY_EVENTS = {"RAY_WEBHOOK_INSTALLATION__COMPONENTS": "events"}
 
 
-class Terminal:
-    """What a person sees of a namespace."""
-
-    def __init__(
-        self, plane: ControlPlane, namespace: str, capture: pytest.CaptureFixture[str]
-    ) -> None:
-        self._where = ("-n", namespace, "--kubeconfig", str(plane.admin_kubeconfig))
-        self._capture = capture
-
-    def remedies(self) -> dict[str, str]:
-        self._capture.readouterr()
-        main(["status", "-o", "json", *self._where])
-        cluster_report = json.loads(self._capture.readouterr().out)
-        problems = [each for one in cluster_report["clusters"] for each in one.get("problems", ())]
-        return {
-            each["id"]: each["remedy"] for each in problems if each["id"].startswith("podgroup")
-        }
+def remedies(plane: ControlPlane) -> dict[str, str]:
+    """Return what a person reads of PodGroups in a terminal."""
+    _, cluster_report = read_status(plane, "waiting")
+    problems = [each for one in cluster_report["clusters"] for each in one.get("problems", ())]
+    return {each["id"]: each["remedy"] for each in problems if each["id"].startswith("podgroup")}
 
 
 @pytest.fixture
@@ -58,29 +45,24 @@ def kuberay(gated_plane: ControlPlane, monkeypatch: pytest.MonkeyPatch) -> Itera
 
 
 def test_pods_that_wait_for_their_podgroup_are_reported_and_helped(
-    gated_plane: ControlPlane,
-    publisher: Webhook,
-    kuberay: Operator,
-    capsys: pytest.CaptureFixture[str],
+    gated_plane: ControlPlane, publisher: Webhook, kuberay: Operator
 ) -> None:
     assert kuberay
     api, namespace = gated_plane.api, gated_plane.namespace("waiting")
-    terminal, controller = Terminal(gated_plane, namespace, capsys), publisher.controller
-
-    controller.stop()
+    publisher.controller.stop()
     api.create(RAY_CLUSTERS, grouped("gang", {"hosts": (1, HOSTS)}, by("replica")), namespace)
     wait_for_workers(api, namespace, HOSTS, "gang")
-    until(lambda: terminal.remedies().keys() == {MISSING}, "the PodGroup is seen to be missing")
+    until(lambda: remedies(gated_plane).keys() == {MISSING}, "the PodGroup is seen to be missing")
     # Without any Node the scheduler of 1.36 does not try again when there are some
     with (
         Dashboard(gated_plane) as dashboard,
         dashboard.open_page() as page,
         present(api, ["for-the-head"]),
     ):
-        helped(gated_plane, publisher, terminal, page)
+        helped(gated_plane, publisher, page)
 
 
-def helped(plane: ControlPlane, publisher: Webhook, terminal: Terminal, page: OpenPage) -> None:
+def helped(plane: ControlPlane, publisher: Webhook, page: OpenPage) -> None:
     api, namespace, controller = plane.api, "waiting", publisher.controller
     with controller.replica(ONLY_EVENTS):
         until(lambda: events_of(api, namespace, "PodGroupWaiting"), "the RayCluster has its event")
@@ -89,16 +71,16 @@ def helped(plane: ControlPlane, publisher: Webhook, terminal: Terminal, page: Op
     assert counts(api, namespace) == {}
     until_equal(lambda: about_podgroups(page), {MISSING}, "the page says so")
 
-    assert "check that the controller runs" in terminal.remedies()[MISSING]
+    assert "check that the controller runs" in remedies(plane)[MISSING]
     controller.start()
     until(lambda: counts(api, namespace), "the controller makes the PodGroup")
-    until(lambda: terminal.remedies().keys() == {WAITS}, "now the PodGroup is seen to wait")
+    until(lambda: remedies(plane).keys() == {WAITS}, "now the PodGroup is seen to wait")
 
-    assert "add capacity until all pods fit" in terminal.remedies()[WAITS]
+    assert "add capacity until all pods fit" in remedies(plane)[WAITS]
     until_equal(lambda: about_podgroups(page), {WAITS}, "the page says so, in time")
     names = [f"waiting-{number}" for number in range(HOSTS)]
     with present(api, names):
-        until(lambda: not terminal.remedies(), "nothing waits for a PodGroup")
+        until(lambda: not remedies(plane), "nothing waits for a PodGroup")
         until(lambda: not about_podgroups(page), "the page says so")
         plane.delete_ray_cluster("gang", namespace)
 
