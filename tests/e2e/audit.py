@@ -1,4 +1,4 @@
-"""Requests of service accounts, from the audit log of an API server."""
+"""Requests of accounts, and annotations of webhooks, from the audit log of an API server."""
 
 import json
 from pathlib import Path
@@ -14,15 +14,13 @@ class AuditLog:
     def __init__(self, folder: Path) -> None:
         policy, self._log = folder / "policy.json", folder / "audit.log"
         rules = [
-            {
-                "level": "Metadata",
-                "users": [*map(_user, (WEBHOOK, CONTROLLER))],
-                "omitStages": ["RequestReceived"],
-            },
+            {"level": "Metadata", "users": [*map(_user, (WEBHOOK, CONTROLLER))]},
+            {"level": "Metadata", "verbs": ["create"]},
             {"level": "None"},
         ]
+        content = {"omitStages": ["RequestReceived"], "rules": rules}
         policy.write_text(
-            json.dumps({"apiVersion": "audit.k8s.io/v1", "kind": "Policy", "rules": rules})
+            json.dumps({"apiVersion": "audit.k8s.io/v1", "kind": "Policy", **content})
         )
         self.flags = [
             f"--audit-policy-file={policy}",
@@ -41,10 +39,23 @@ class AuditLog:
     def used(self, account: str = WEBHOOK) -> set[Right]:
         return {asked.right for asked in self.requests(account)}
 
+    def annotations(self, namespace: str, resource: str) -> list[dict[str, str]]:
+        """Return the annotations of the creations of a resource in a namespace."""
+        created = ("create", namespace, resource)
+        return [
+            entry.get("annotations", {})
+            for entry in self._entries()
+            if (reference := entry.get("objectRef"))
+            if (entry["verb"], reference.get("namespace"), reference["resource"]) == created
+        ]
+
     def _all(self, account: str) -> "list[Asked]":
-        entries = [json.loads(line) for line in lines(self._log)]
-        asked = [_asked(entry) for entry in entries if entry["user"]["username"] == _user(account)]
+        user = _user(account)
+        asked = [_asked(entry) for entry in self._entries() if entry["user"]["username"] == user]
         return [each for each in asked if not each.given_up]
+
+    def _entries(self) -> list[dict[str, Any]]:
+        return [json.loads(line) for line in lines(self._log)]
 
 
 class Asked(NamedTuple):

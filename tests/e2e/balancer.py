@@ -1,10 +1,12 @@
 """A TCP load balancer on loopback which, as kube-proxy, uses a dead backend for a while."""
 
 import asyncio
-import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from threading import Thread
 from time import monotonic
+
+from tests.e2e.waiting import Repeated
 
 HOST = "127.0.0.1"
 LOOK_SECONDS = 0.1
@@ -21,48 +23,35 @@ class Balancer:
         self._lag = lag
         self._dead_since: dict[int, float] = {}
         self._next = 0
-        self._loop = asyncio.new_event_loop()
-        self._stopped = threading.Event()
+        self._runner = asyncio.Runner()
         self._ended = asyncio.Event()
-        self._threads = [
-            threading.Thread(target=self._serve, daemon=True),
-            threading.Thread(target=self._look, daemon=True),
-        ]
+        self._looking = Repeated(self._look, LOOK_SECONDS)
+        self._serving = Thread(target=self._serve)
 
     def start(self) -> None:
-        for thread in self._threads:
-            thread.start()
+        self._looking.start()
+        self._serving.start()
 
     def stop(self) -> None:
-        self._stopped.set()
-        self._loop.call_soon_threadsafe(self._ended.set)
-        for thread in self._threads:
-            thread.join(10)
+        self._looking.stop()
+        self._runner.get_loop().call_soon_threadsafe(self._ended.set)
+        self._serving.join()
 
     def _look(self) -> None:
-        while not self._stopped.wait(LOOK_SECONDS):
-            for port, ready in self._backends:
-                if ready():
-                    self._dead_since.pop(port, None)
-                else:
-                    self._dead_since.setdefault(port, monotonic())
+        for port, ready in self._backends:
+            if ready():
+                self._dead_since.pop(port, None)
+            else:
+                self._dead_since.setdefault(port, monotonic())
 
     def _serve(self) -> None:
-        asyncio.set_event_loop(self._loop)
-        try:
-            self._loop.run_until_complete(self._listen())
-        finally:
-            self._loop.close()
+        with self._runner:
+            self._runner.run(self._listen())
 
     async def _listen(self) -> None:
         server = await asyncio.start_server(self._connected, HOST, self._port)
         await self._ended.wait()
         server.close()
-        tasks = asyncio.all_tasks() - {asyncio.current_task()}
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-        await asyncio.sleep(0)  # until transports that were aborted have closed their sockets
 
     async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:

@@ -13,7 +13,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -36,8 +36,6 @@ KUBERAY_MODULE = "github.com/ray-project/kuberay/ray-operator"
 PREVIOUS_KUBECTL = "kubectl-two-minors-back"
 HELM, HELM_4 = "helm", "helm-4"
 CRDS = "crds"
-
-Say = Callable[[str], None]
 
 
 @dataclass(frozen=True)
@@ -98,7 +96,6 @@ TOOLS = (
         "cert-manager", "cert-manager", "github.com/cert-manager/cert-manager",
         definitions="deploy/crds", ours=True,
     ),
-    Tool("kwok", "kwok", "sigs.k8s.io/kwok/cmd/kwok", manifests="kustomize/stage/fast"),
     Tool(PREVIOUS_KUBECTL, f"kubernetes/{PREVIOUS_KUBERNETES}", "k8s.io/kubernetes/cmd/kubectl"),
     Tool("actionlint", "actionlint", "github.com/rhysd/actionlint/cmd/actionlint"),
     Tool(HELM, "helm", "helm.sh/helm/v3/cmd/helm"),
@@ -114,7 +111,6 @@ SCHEDULING = ("kube-controller-manager", "kube-scheduler")
 """What only the stories of PodGroups and of Kueue start."""
 KUEUE = "kueue"
 CERT_MANAGER = "cert-manager"
-KWOK = "kwok"
 
 
 def required() -> tuple[str, ...]:
@@ -123,7 +119,7 @@ def required() -> tuple[str, ...]:
         *SERVING,
         OPERATOR,
         *(SCHEDULING if pair.pod_groups else ()),
-        *((KUEUE, CERT_MANAGER, KWOK, PREVIOUS_KUBECTL, HELM_4) if pair.others else ()),
+        *((KUEUE, CERT_MANAGER, PREVIOUS_KUBECTL, HELM_4) if pair == NEWEST else ()),
     )
 
 
@@ -160,21 +156,23 @@ def missing(names: tuple[str, ...] | None = None) -> list[str]:
     return absent if _crds_are_current() else [*absent, CRDS]
 
 
-def build(names: tuple[str, ...] | None = None, say: Say = print) -> None:
+def build(names: tuple[str, ...] | None = None) -> None:
     names = names or required()
     if not missing(names):
         return
     with _locked():
         if not _crds_are_current():
             _copy_crds()
-            say(f"{CRDS}: copied from KubeRay {chosen().kuberay}")
+            print(f"{CRDS}: copied from KubeRay {chosen().kuberay}", flush=True)
         for name in (name for name in missing(names) if name != CRDS):
             started = time.monotonic()
             version = _required(BY_NAME[name])[1]
-            say(f"{name}: building {version} (minutes when the Go build cache is cold)")
+            print(
+                f"{name}: building {version} (minutes when the Go build cache is cold)", flush=True
+            )
             _compile(BY_NAME[name])
             size = binary(name).stat().st_size / 1e6
-            say(f"{name}: built in {time.monotonic() - started:.0f} s, {size:.0f} MB")
+            print(f"{name}: built in {time.monotonic() - started:.0f} s, {size:.0f} MB", flush=True)
 
 
 def _fingerprint(tool: Tool) -> str:
@@ -190,14 +188,8 @@ def _is_current(tool: Tool) -> bool:
 
 
 def _crds_are_current() -> bool:
-    return (
-        bool([*crd_directory().glob("*.yaml")]) and _stamp(crd_directory()) == _crds_fingerprint()
-    )
-
-
-def _crds_fingerprint() -> str:
-    """Changes when what the CRDs are copied from does."""
-    return _fingerprint(BY_NAME[OPERATOR])
+    copied, operator = crd_directory(), BY_NAME[OPERATOR]
+    return any(copied.glob("*.yaml")) and _stamp(copied) == _fingerprint(operator)
 
 
 def _stamp(path: Path) -> str:
@@ -246,12 +238,12 @@ def _compile(tool: Tool) -> None:
         go.download(tool.pins, _required(tool)[0])
     target.parent.mkdir(parents=True, exist_ok=True)
     unfinished = target.with_name(target.name + ".new")
-    _go(tool, "build", "-p=2", "-o", str(unfinished), *_arguments(tool))
+    go.run(tool.pins, "build", "-p=2", "-o", str(unfinished), *_arguments(tool))
     unfinished.rename(target)
     if tool.manifests:
         _render(tool)
     if tool.definitions:
-        folder = Path(_go(tool, "list", "-m", "-f", "{{.Dir}}", tool.package).strip())
+        folder = Path(go.run(tool.pins, "list", "-m", "-f", "{{.Dir}}", tool.package).strip())
         found = sorted((folder / tool.definitions).glob("*.yaml"))
         manifests(tool.name).write_text("\n---\n".join(each.read_text() for each in found))
     _write_stamp(target, _fingerprint(tool))
@@ -261,7 +253,7 @@ def _render(tool: Tool) -> None:
     kubectl = binary("kubectl")
     if not kubectl.exists():
         raise CannotBuildError(f"{tool.name}: kubectl renders its manifests: build that first")
-    folder = Path(_go(tool, "list", "-f", "{{.Module.Dir}}", tool.package).strip())
+    folder = Path(go.run(tool.pins, "list", "-f", "{{.Module.Dir}}", tool.package).strip())
     command = [str(kubectl), "kustomize", str(folder / tool.manifests)]
     done = subprocess.run(command, capture_output=True, check=False)
     if done.returncode != 0:
@@ -275,7 +267,7 @@ def _copy_crds() -> None:
     crd_directory().mkdir(parents=True)
     for source in sources:  # not copied with its mode: the module cache is read-only
         (crd_directory() / source.name).write_bytes(source.read_bytes())
-    _write_stamp(crd_directory(), _crds_fingerprint())
+    _write_stamp(crd_directory(), _fingerprint(BY_NAME[OPERATOR]))
 
 
 def crd_sources() -> list[Path]:
@@ -302,14 +294,10 @@ def module_folder() -> Path:
         return given_sources()
     # `go list` gives no folder for a module that is not downloaded
     go.download(tool.pins, KUBERAY_MODULE)
-    found = _go(tool, "list", "-m", "-f", "{{.Dir}}", KUBERAY_MODULE).strip()
+    found = go.run(tool.pins, "list", "-m", "-f", "{{.Dir}}", KUBERAY_MODULE).strip()
     if not found:
         raise RuntimeError(f"go says no folder of the module {KUBERAY_MODULE}")
     return Path(found)
-
-
-def _go(tool: Tool, *arguments: str) -> str:
-    return go.run(tool.pins, *arguments)
 
 
 @contextmanager
@@ -334,10 +322,7 @@ def main() -> int:
         parser.error(f"no such program: {', '.join(unknown)}")
     started = time.monotonic()
     try:
-        build(
-            tuple(options.names),
-            lambda line: print(f"[{time.monotonic() - started:5.0f} s] {line}", flush=True),
-        )
+        build(tuple(options.names))
     except CannotBuildError as error:
         print(f"cannot build here: {error}", file=sys.stderr)
         return CANNOT_BUILD

@@ -22,7 +22,7 @@ class CertManager(Peer):
     """Installed and running on entry, ended on exit."""
 
     def __init__(self, plane: ControlPlane) -> None:
-        needs.CERT_MANAGER.ask()
+        needs.OTHERS.ask()
         self._api = plane.api
         health_port = free_port()
         kubeconfig = plane.kubeconfig(USER, [MASTERS, "system:serviceaccounts"])

@@ -38,12 +38,8 @@ def _when(pair: Pair) -> str:
 def _without() -> str:
     """Return what pairs lack, and what is different for their users."""
     return "".join(
-        f"- {_capital(need.reason(*lacking))}. {need.without}\n"
+        f"- {need.reason(*lacking).replace('no ', 'No ', 1)}. {need.without}\n"
         for need in needs.ALL
         if need.without
         if (lacking := [pair for pair in MATRIX if not need.met(pair)])
     )
-
-
-def _capital(text: str) -> str:
-    return text[:1].upper() + text[1:]

@@ -1,10 +1,12 @@
-"""The control plane that most end-to-end tests share, and its logs in reports of failures."""
+"""Control planes and webhooks that stories share, and their logs in reports of failures."""
 
 from collections.abc import Generator, Iterator
 
 import pytest
 
+from tests.e2e import build, needs
 from tests.e2e.control_plane import ControlPlane
+from tests.e2e.deployed import ROUTING
 from tests.e2e.webhook_process import Webhook
 
 
@@ -16,10 +18,25 @@ def control_plane() -> Iterator[ControlPlane]:
 
 
 @pytest.fixture(scope="module")
-def webhook(control_plane: ControlPlane) -> Iterator[Webhook]:
-    """The webhook, installed for the stories of one module; each leaves it running."""
-    with Webhook(control_plane) as running:
+def webhook(request: pytest.FixtureRequest, control_plane: ControlPlane) -> Iterator[Webhook]:
+    """The webhook, with the `VALUES` of a module, for its stories; each leaves it running."""
+    with Webhook(control_plane, getattr(request.module, "VALUES", ())) as running:
         yield running
+
+
+@pytest.fixture
+def plane() -> Iterator[ControlPlane]:
+    """A control plane of a story's own, whose API server routes Services to endpoints."""
+    with ControlPlane(api_server_flags=[ROUTING]) as running:
+        yield running
+
+
+@pytest.fixture(params=[build.HELM, build.HELM_4])
+def program(request: pytest.FixtureRequest) -> str:
+    """Helm 3 and Helm 4, whose default is to apply on the server's side."""
+    if request.param == build.HELM_4:
+        needs.OTHERS.ask()
+    return str(request.param)
 
 
 @pytest.hookimpl(wrapper=True)

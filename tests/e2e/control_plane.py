@@ -11,8 +11,6 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from time import monotonic, sleep
-from types import TracebackType
 from typing import Self
 
 from tests.e2e import build
@@ -30,6 +28,7 @@ from tests.e2e.api import (
 from tests.e2e.credentials import MASTERS, Credentials
 from tests.e2e.go import CannotBuildError
 from tests.e2e.process import Program, accepts_connections, free_port
+from tests.e2e.waiting import until
 
 
 class ControlPlane:
@@ -65,16 +64,11 @@ class ControlPlane:
             raise
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        if error is not None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is not None:
             print(self.tail(), file=sys.stderr)  # before the programs write about their own end
         self._stack.close()
-        if error is None:
+        if kind is None:
             shutil.rmtree(self.folder)
 
     def kubeconfig(self, user: str, groups: Sequence[str] = ()) -> Path:
@@ -122,20 +116,16 @@ class ControlPlane:
             _create_unless_present(self.api, resource.path(place), body)
         return name
 
-    def delete_ray_cluster(self, name: str, namespace: str, seconds: float = 120) -> None:
+    def delete_ray_cluster(self, name: str, namespace: str) -> None:
         """Deletes a RayCluster with its pods and services, as the garbage collector would."""
-        self.api.delete(RAY_CLUSTERS, name, namespace)
         selector = f"ray.io/cluster={name}"
-        deadline = monotonic() + seconds
-        while self.api.list(
-            PODS, namespace, selector
-        ):  # a reconcile under way may still create some
-            if monotonic() > deadline:
-                raise TimeoutError(
-                    f"pods of RayCluster {namespace}/{name} are left after {seconds:g} s"
-                )
+
+        def has_no_pods() -> bool:  # a reconcile under way may still create some
             self.delete_pods(namespace, selector)
-            sleep(0.2)
+            return not self.api.list(PODS, namespace, selector)
+
+        self.api.delete(RAY_CLUSTERS, name, namespace)
+        until(has_no_pods, f"pods of RayCluster {namespace}/{name} are gone")
         for key in ("ray.io/cluster", "ray.io/headless-worker-svc"):
             self.api.delete_all(SERVICES, namespace, f"{key}={name}")
 
@@ -183,8 +173,8 @@ class ControlPlane:
             "--anonymous-auth=false",
             "--authorization-mode=RBAC",
             "--service-account-issuer=https://kubernetes.default.svc",
-            f"--service-account-key-file={keys.service_account_public}",
-            f"--service-account-signing-key-file={keys.service_account_key}",
+            f"--service-account-key-file={keys.server_certificate}",
+            f"--service-account-signing-key-file={keys.server_key}",
             "--service-cluster-ip-range=10.96.0.0/16",
             "--endpoint-reconciler-type=none",
         ]

@@ -1,20 +1,21 @@
 """The certificate authority of a test control plane: certificates, keys, kubeconfigs."""
 
-import datetime  # noqa: ICN001 - not the module of one class
-import ipaddress
 import json
 from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from ipaddress import IPv4Address
 from pathlib import Path
 
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
-from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+from webhook.certs.issue import Pair, issue_authority, issue_server
 
 MASTERS = "system:masters"
 """The group that the RBAC authorizer always lets pass."""
 
-_LIFETIME = datetime.timedelta(days=1)
+Key = ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey
 
 
 class Credentials:
@@ -23,61 +24,38 @@ class Credentials:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         folder.mkdir(mode=0o700)
-        self._ca_key = ec.generate_private_key(ec.SECP256R1())
-        name = _name("test control plane")
-        self._ca = (
-            _builder(name, name, self._ca_key.public_key())
-            .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
-            .sign(self._ca_key, hashes.SHA256())
-        )
-        self.ca = self._write("ca.crt", _pem(self._ca))
-        certificate, self.server_key = self._issue("kube-apiserver", ())
-        self.server_certificate = certificate
-        self.service_account_key, self.service_account_public = self._service_account_keys()
+        self._authority = issue_authority("test control plane", 1)
+        self.ca = self._write("ca.crt", self._authority.certificate)
+        server = issue_server(self._authority, ["localhost", "127.0.0.1"], 1)
+        self.server_certificate, self.server_key = self._write_pair("kube-apiserver", server)
 
     def kubeconfig(self, server: str, user: str, groups: Sequence[str] = ()) -> Path:
         """A kubeconfig for a client certificate of a user and groups. JSON is YAML."""
-        certificate, key = self._issue(user, groups)
+        stem = user.replace(":", "-").replace("/", "-")
+        certificate, key = self._write_pair(stem, self._issue_client(user, groups))
         cluster = {"server": server, "certificate-authority": str(self.ca)}
+        files = {"client-certificate": str(certificate), "client-key": str(key)}
         content = {
             "apiVersion": "v1",
             "kind": "Config",
             "clusters": [{"name": "test", "cluster": cluster}],
-            "users": [
-                {
-                    "name": user,
-                    "user": {"client-certificate": str(certificate), "client-key": str(key)},
-                }
-            ],
+            "users": [{"name": user, "user": files}],
             "contexts": [{"name": "test", "context": {"cluster": "test", "user": user}}],
             "current-context": "test",
         }
-        return self._write(f"{_file_name(user)}.kubeconfig", json.dumps(content, indent=2).encode())
+        return self._write(f"{stem}.kubeconfig", json.dumps(content, indent=2).encode())
 
-    def _issue(self, common_name: str, organizations: Sequence[str]) -> tuple[Path, Path]:
+    def _issue_client(self, user: str, groups: Sequence[str]) -> Pair:
+        authority = x509.load_pem_x509_certificate(self._authority.certificate)
+        signer = serialization.load_pem_private_key(self._authority.key, None)
+        assert isinstance(signer, ec.EllipticCurvePrivateKey)
         key = ec.generate_private_key(ec.SECP256R1())
-        names = [x509.DNSName("localhost"), x509.IPAddress(ipaddress.IPv4Address("127.0.0.1"))]
-        usages = [ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH]
-        certificate = (
-            _builder(_name(common_name, organizations), self._ca.subject, key.public_key())
-            .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
-            .add_extension(x509.SubjectAlternativeName(names), critical=False)
-            .add_extension(x509.ExtendedKeyUsage(usages), critical=False)
-            .sign(self._ca_key, hashes.SHA256())
-        )
-        stem = _file_name(common_name)
-        return self._write(f"{stem}.crt", _pem(certificate)), self._write(
-            f"{stem}.key", _private_pem(key)
-        )
+        subject = ",".join([f"CN={user}", *(f"O={group}" for group in groups)])
+        certificate = _sign(x509.Name.from_rfc4514_string(subject), key, authority.subject, signer)
+        return Pair(certificate, _pem(key, serialization.PrivateFormat.PKCS8))
 
-    def _service_account_keys(self) -> tuple[Path, Path]:
-        key = ec.generate_private_key(ec.SECP256R1())
-        public = key.public_key().public_bytes(
-            serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
-        )
-        return self._write("service-account.key", _private_pem(key)), self._write(
-            "service-account.pub", public
-        )
+    def _write_pair(self, stem: str, pair: Pair) -> tuple[Path, Path]:
+        return self._write(f"{stem}.crt", pair.certificate), self._write(f"{stem}.key", pair.key)
 
     def _write(self, name: str, content: bytes) -> Path:
         path = self._folder / name
@@ -94,64 +72,31 @@ def rotated(authority: str, service: str) -> dict[str, bytes]:
     reads no key of it but RSA in PKCS 1.
     https://github.com/open-policy-agent/cert-controller/blob/v0.16.0/pkg/rotator/rotator.go
     """
-    ca_key, key = rsa.generate_private_key(65537, 2048), ec.generate_private_key(ec.SECP256R1())
-    issuer, year = _name(authority), datetime.timedelta(days=365)
-    names = [x509.DNSName(service), x509.IPAddress(ipaddress.IPv4Address("127.0.0.1"))]
-    ca = (
-        _builder(issuer, issuer, ca_key.public_key(), year)
-        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
-        .add_extension(x509.SubjectAlternativeName([x509.DNSName(authority)]), critical=False)
-        .sign(ca_key, hashes.SHA256())
-    )
-    certificate = (
-        _builder(_name(service), issuer, key.public_key(), year)
-        .add_extension(x509.SubjectAlternativeName(names), critical=False)
-        .sign(ca_key, hashes.SHA256())
-    )
+    signer, key = rsa.generate_private_key(65537, 2048), ec.generate_private_key(ec.SECP256R1())
+    issuer, subject = (x509.Name.from_rfc4514_string(f"CN={name}") for name in (authority, service))
+    is_authority = x509.BasicConstraints(ca=True, path_length=0)
+    loopback = x509.IPAddress(IPv4Address("127.0.0.1"))
+    names = x509.SubjectAlternativeName([x509.DNSName(authority)])
+    hosts = x509.SubjectAlternativeName([x509.DNSName(service), loopback])
     return {
-        "ca.crt": _pem(ca),
-        "ca.key": ca_key.private_bytes(
-            serialization.Encoding.PEM,
-            serialization.PrivateFormat.TraditionalOpenSSL,
-            serialization.NoEncryption(),
-        ),
-        "tls.crt": _pem(certificate),
-        "tls.key": _private_pem(key),
+        "ca.crt": _sign(issuer, signer, issuer, signer, is_authority, names),
+        "ca.key": _pem(signer, serialization.PrivateFormat.TraditionalOpenSSL),
+        "tls.crt": _sign(subject, key, issuer, signer, hosts),
+        "tls.key": _pem(key, serialization.PrivateFormat.PKCS8),
     }
 
 
-def _builder(
-    subject: x509.Name,
-    issuer: x509.Name,
-    key: ec.EllipticCurvePublicKey | rsa.RSAPublicKey,
-    lifetime: datetime.timedelta = _LIFETIME,
-) -> x509.CertificateBuilder:
-    now = datetime.datetime.now(datetime.UTC)
-    return (
-        x509.CertificateBuilder()
-        .subject_name(subject)
-        .issuer_name(issuer)
-        .public_key(key)
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(now - datetime.timedelta(minutes=5))
-        .not_valid_after(now + lifetime)
-    )
+def _sign(
+    subject: x509.Name, key: Key, issuer: x509.Name, signer: Key, *extensions: x509.ExtensionType
+) -> bytes:
+    now = datetime.now(UTC)
+    begin, end = now - timedelta(minutes=5), now + timedelta(days=365)
+    number = x509.random_serial_number()
+    builder = x509.CertificateBuilder(issuer, subject, key.public_key(), number, begin, end)
+    for extension in extensions:
+        builder = builder.add_extension(extension, critical=False)
+    return builder.sign(signer, hashes.SHA256()).public_bytes(serialization.Encoding.PEM)
 
 
-def _name(common_name: str, organizations: Sequence[str] = ()) -> x509.Name:
-    attributes = [x509.NameAttribute(NameOID.ORGANIZATION_NAME, each) for each in organizations]
-    return x509.Name([*attributes, x509.NameAttribute(NameOID.COMMON_NAME, common_name)])
-
-
-def _file_name(user: str) -> str:
-    return user.replace(":", "-").replace("/", "-")
-
-
-def _pem(certificate: x509.Certificate) -> bytes:
-    return certificate.public_bytes(serialization.Encoding.PEM)
-
-
-def _private_pem(key: ec.EllipticCurvePrivateKey) -> bytes:
-    return key.private_bytes(
-        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-    )
+def _pem(key: Key, form: serialization.PrivateFormat) -> bytes:
+    return key.private_bytes(serialization.Encoding.PEM, form, serialization.NoEncryption())

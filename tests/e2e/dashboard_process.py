@@ -5,11 +5,10 @@ import re
 import socket
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from http.client import HTTPConnection, HTTPResponse
 from pathlib import Path
 from threading import Lock, Thread
-from typing import NamedTuple
 
 from tests.e2e.api import Json, Objects
 from tests.e2e.control_plane import ControlPlane
@@ -23,13 +22,6 @@ QUIET_SECONDS = 40
 
 Problems = dict[str, set[str]]
 """The ids of problems by RayCluster; those of none under no name."""
-
-
-class Answer(NamedTuple):
-    """What the page's server said."""
-
-    code: int
-    text: str
 
 
 class Dashboard(Startable):
@@ -56,12 +48,12 @@ class Dashboard(Startable):
     def _printed(self) -> list[str]:
         return re.findall(r"/enter\?token=(\S+)\n", self._program.log.read_text())
 
-    def get(self, path: str) -> Answer:
+    def get(self, path: str) -> str:
         connection, answer = self.open(path)
-        try:
-            return Answer(answer.status, answer.read().decode())
-        finally:
-            connection.close()
+        with closing(connection):
+            text = answer.read().decode()
+        assert answer.status == 200, text
+        return text
 
     def open(self, path: str) -> tuple[HTTPConnection, HTTPResponse]:
         """Begin to get something; the caller closes the connection."""
@@ -70,31 +62,24 @@ class Dashboard(Startable):
         return connection, connection.getresponse()
 
     def cluster_report(self) -> Json:
-        code, text = self.get("/api/v1/status")
-        assert code == 200, text
-        found: Json = json.loads(text)
+        found: Json = json.loads(self.get("/api/v1/status"))
         return found
 
     def problems(self, namespace: str) -> Problems:
         return by_cluster(every_problem(self.cluster_report()), namespace)
 
-    @contextmanager
-    def open_page(self, words: str = "") -> "Iterator[OpenPage]":
+    def open_page(self, words: str = "") -> "closing[OpenPage]":
         """Open the page with the RayClusters that contain some words, until the end of the block:
         a page lists no more than fifty, and other stories have some too.
         """
-        page = OpenPage(self, words)
-        try:
-            yield page
-        finally:
-            page.close()
+        return closing(OpenPage(self, words))
 
 
 class OpenPage:
     """The page in somebody's browser: what is on it follows from the stream of changes alone."""
 
     def __init__(self, dashboard: Dashboard, words: str) -> None:
-        self._tab = Tab(dashboard.get(f"/?q={words}").text)
+        self._tab = Tab(dashboard.get(f"/?q={words}"))
         (feed,) = self._tab.root.by_id("feed")
         self._connection, self._stream = dashboard.open(feed.attributes["hx-sse:connect"])
         assert self._stream.headers["content-type"].startswith("text/event-stream")

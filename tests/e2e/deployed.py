@@ -25,8 +25,8 @@ from tests.e2e.api import (
 from tests.e2e.control_plane import ControlPlane
 from tests.e2e.installation import NAMESPACE, WEBHOOK, token_kubeconfig
 from tests.e2e.process import Peer, free_port, says_ready
-from tests.e2e.versions import chosen
-from tests.e2e.waiting import repeated, until
+from tests.e2e.versions import chosen, minor
+from tests.e2e.waiting import Repeated, until
 from tests.manifests.environment import environment
 
 ROUTING: Final = "--enable-aggregator-routing=true"
@@ -67,12 +67,12 @@ class Deployed:
             if any(each["name"] == "tls" for each in volumes):
                 data = until(self._pair, f"the Secret {CERTIFICATE}")
                 self._mount(data)
-                stack.enter_context(repeated(self._keep_mounted, self._mount_seconds))
+                stack.enter_context(Repeated(self._keep_mounted, self._mount_seconds))
             token_kubeconfig(self._plane, self._folder / "kubeconfig")
             replicas = deployment["spec"]["replicas"]
             for number in range(replicas):
                 self._run(stack, number, deployment)
-            if not chosen().endpoint_slices:
+            if minor(chosen().kubernetes) < 34:  # it looks pods of a webhook up by Endpoints
                 self._write_endpoints()
             ready = dict.fromkeys(
                 ("replicas", "updatedReplicas", "readyReplicas", "availableReplicas"), replicas

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from tests.e2e import needs
-from tests.e2e.api import POD_GROUPS, RAY_CLUSTERS, WORKLOADS, Api, Json, Objects
+from tests.e2e.api import POD_GROUPS, WORKLOADS, Api, Json, Objects
 from tests.e2e.installation import WITH_CONTROLLER
 from tests.e2e.rays import example
 from tests.e2e.versions import NEWEST, chosen
@@ -40,14 +40,6 @@ def grouped(
     return cluster
 
 
-def scale_group(api: Api, name: str, namespace: str, group: str, replicas: int) -> None:
-    groups = api.get(RAY_CLUSTERS, name, namespace)["spec"]["workerGroupSpecs"]
-    for each in groups:
-        if each["groupName"] == group:
-            each["replicas"] = replicas
-    api.patch(RAY_CLUSTERS, name, {"spec": {"workerGroupSpecs": groups}}, namespace)
-
-
 def alive(objects: Objects) -> Objects:
     """Those that are not being deleted: a PodGroup stays so until its pods are gone."""
     return [each for each in objects if "deletionTimestamp" not in each["metadata"]]
@@ -71,7 +63,7 @@ def counts(api: Api, namespace: str) -> dict[str, int]:
 
 def counted(desired: int, made_with: int) -> int:
     """How many pods a PodGroup waits for that was made with another count: v1alpha2 keeps that."""
-    return desired if needs.MUTABLE_MIN_COUNT.met(chosen()) else made_with
+    return desired if needs.MUTABLE_MIN_COUNT.is_met else made_with
 
 
 def unused() -> set[tuple[str, str, str]]:
@@ -80,7 +72,7 @@ def unused() -> set[tuple[str, str, str]]:
     """
     sweep = {("coordination.k8s.io", "leases", verb) for verb in ("list", "delete")}
     sweep |= {("", "services", "create")}
-    if needs.MUTABLE_MIN_COUNT.met(chosen()):
+    if needs.MUTABLE_MIN_COUNT.is_met:
         return sweep
     patched = {("scheduling.k8s.io", each, "patch") for each in ("podgroups", "workloads")}
     return sweep | patched

@@ -1,8 +1,8 @@
 """The objects that users apply, rendered from the shipped manifests, and removed after use."""
 
 import json
+import os
 import subprocess
-import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,10 +11,10 @@ from typing import Any
 import yaml
 
 from tests import ROOT
+from tests.e2e import build
 from tests.e2e.api import MUTATING_WEBHOOKS, SERVICE_ACCOUNTS, VALIDATING_WEBHOOKS
 from tests.e2e.control_plane import ControlPlane
-from tests.harness.server import PROGRAM
-from tests.manifests.render import helm
+from tests.manifests.render import REGISTRY, helm
 from webhook.controller.repair.repair_store import POLICY
 
 Object = dict[str, Any]
@@ -27,19 +27,6 @@ WEBHOOK = "ray-webhook"
 CONTROLLER = "ray-webhook-controller"
 """The process that writes to the cluster, its account, and its Deployment."""
 ACCOUNT = f"system:serviceaccount:{NAMESPACE}:{WEBHOOK}"
-REVIEWS = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
-VERBS = ("get", "list", "watch", "create", "update", "patch", "delete", "deletecollection")
-RESOURCES = (
-    "pods", "pods/log", "pods/exec", "secrets", "configmaps", "nodes", "limitranges",
-    "resourcequotas", "namespaces", "services", "events", "events.events.k8s.io",
-    "mutatingwebhookconfigurations.admissionregistration.k8s.io", "rayclusters.ray.io",
-    "rayclusters.ray.io/status", "rayclusters.ray.io/finalizers", "rayjobs.ray.io",
-    "rayservices.ray.io", "workloads.scheduling.k8s.io", "podgroups.scheduling.k8s.io",
-    "podgroups.scheduling.k8s.io/status", "leases.coordination.k8s.io",
-    "customresourcedefinitions.apiextensions.k8s.io", "tokenreviews.authentication.k8s.io",
-    "subjectaccessreviews.authorization.k8s.io", "roles.rbac.authorization.k8s.io",
-    "clusterroles.rbac.authorization.k8s.io", "rolebindings.rbac.authorization.k8s.io",
-)  # fmt: skip
 REGISTRATIONS = ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")
 
 
@@ -70,13 +57,16 @@ def apply_kustomization(plane: ControlPlane, folder: str) -> None:
     assert done.returncode == 0, done.stderr
 
 
-def check(plane: ControlPlane) -> None:
-    """Run `ray-webhook check` as an administrator. Fails with what it prints."""
-    words = ("check", "--wait", "1m", "--kubeconfig", str(plane.admin_kubeconfig))
-    done = subprocess.run(
-        [sys.executable, *PROGRAM, *words], capture_output=True, text=True, check=False, timeout=120
+def run_helm(
+    plane: ControlPlane, *words: str, program: str = build.HELM
+) -> subprocess.CompletedProcess[str]:
+    command = [str(build.binary(program)), *words, "--namespace", NAMESPACE]
+    if words[0] in {"install", "upgrade"}:
+        command += ["--set", f"image.registry={REGISTRY}"]
+    environment = {**os.environ, "KUBECONFIG": str(plane.admin_kubeconfig)}
+    return subprocess.run(
+        command, env=environment, capture_output=True, text=True, check=False, timeout=240
     )
-    assert done.returncode == 0, done.stdout + done.stderr
 
 
 @contextmanager
@@ -124,27 +114,13 @@ def account_token(plane: ControlPlane, account: str, namespace: str) -> str:
 
 
 NAMED = {
-    "leases": {"namespace": NAMESPACE, "name": CONTROLLER},
-    "configmaps": {"namespace": NAMESPACE, "name": CONTROLLER},
-    "validatingadmissionpolicies": {"name": POLICY},
-    "validatingadmissionpolicybindings": {"name": POLICY},
-    "customresourcedefinitions": {"name": "rayclusters.ray.io"},
+    "leases": CONTROLLER,
+    "configmaps": CONTROLLER,
+    "validatingadmissionpolicies": POLICY,
+    "validatingadmissionpolicybindings": POLICY,
+    "customresourcedefinitions": "rayclusters.ray.io",
 }
-
-
-def account_may(plane: ControlPlane, verb: str, resource: str, account: str = WEBHOOK) -> bool:
-    """Whether an account may do this to `rayclusters.ray.io/status`, for example, or to `NAMED`."""
-    name, _, subresource = resource.partition("/")
-    plural, _, group = name.partition(".")
-    attributes = {"verb": verb, "group": group, "resource": plural, "subresource": subresource}
-    attributes |= NAMED.get(plural, {})
-    review = {
-        "spec": {
-            "user": f"system:serviceaccount:{NAMESPACE}:{account}",
-            "resourceAttributes": attributes,
-        }
-    }
-    return bool(plane.api.request("POST", REVIEWS, review).body["status"]["allowed"])
+"""The resources of which roles name one object."""
 
 
 def rights(role: Object) -> set[Right]:
@@ -155,7 +131,7 @@ def rights(role: Object) -> set[Right]:
     )
     for rule in role["rules"]:
         if names := rule.get("resourceNames"):
-            assert {*names} == {NAMED[resource]["name"] for resource in rule["resources"]}
+            assert {*names} == {NAMED[resource] for resource in rule["resources"]}
     return {
         (group, resource, verb)
         for rule in role["rules"]
@@ -177,20 +153,21 @@ def granted(objects: Sequence[Object], account: str) -> set[Right]:
     return {right for role in roles for right in rights(role)}
 
 
-def account_rights(plane: ControlPlane, account: str = WEBHOOK) -> set[tuple[str, str]]:
-    """Return the rights of an account, as the API server says, of those that it might have."""
-    return {
-        (verb, resource)
-        for verb in VERBS
-        for resource in RESOURCES
-        if account_may(plane, verb, resource, account)
+def account_rights(plane: ControlPlane, account: str = WEBHOOK) -> set[Right]:
+    """Return the rights of an account, as the API server lists them: also those of everybody."""
+    review = {
+        "apiVersion": "authorization.k8s.io/v1",
+        "kind": "SelfSubjectRulesReview",
+        "spec": {"namespace": NAMESPACE},
     }
-
-
-def asked(right: Right) -> tuple[str, str]:
-    """A right as `account_may` takes it."""
-    group, resource, verb = right
-    return verb, f"{resource}.{group}" if group else resource
+    user = f"--as=system:serviceaccount:{NAMESPACE}:{account}"
+    done = plane.kubectl(
+        "create", user, "--validate=false", "-o", "json", "-f", "-", stdin=json.dumps(review)
+    )
+    assert done.returncode == 0, done.stderr
+    status = json.loads(done.stdout)["status"]
+    assert not status["incomplete"]
+    return rights({"rules": status["resourceRules"]})
 
 
 def bundles(plane: ControlPlane) -> set[str]:

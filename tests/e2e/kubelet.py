@@ -1,30 +1,22 @@
 """A fake kubelet: it reports that the containers of pods run, and removes deleted pods."""
 
 from contextlib import suppress
-from typing import Self
 
 from tests.e2e.api import PODS, Api, ApiError, Json
-from tests.e2e.waiting import repeated
+from tests.e2e.waiting import Repeated
 
 _RUNNING: Json = {"running": {"startedAt": "2026-01-01T00:00:00Z"}}
 _CRASHED: Json = {"waiting": {"reason": "CrashLoopBackOff", "message": "back-off 10s"}}
 
 
-class Kubelet:
+class Kubelet(Repeated):
     """Looks after the pods of a namespace, but those of a Node that is `lost`."""
 
     def __init__(self, api: Api, namespace: str) -> None:
+        super().__init__(self._look)
         self.lost = ""
         self._api = api
         self._namespace = namespace
-        self._looking = repeated(self._look)
-
-    def __enter__(self) -> Self:
-        self._looking.__enter__()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._looking.__exit__(None, None, None)
 
     def fail(self, pod: Json) -> None:
         self._say(pod, {"phase": "Failed"})

@@ -6,7 +6,6 @@ from tests.e2e import needs
 from tests.e2e.control_plane import ControlPlane, pairs
 from tests.e2e.credentials import MASTERS
 from tests.e2e.process import Peer, free_port, says_ready
-from tests.e2e.versions import chosen
 
 USER = "system:serviceaccount:ray-system:kuberay-operator"
 """The name under which the operator asks, as in an installation; it may do everything here."""
@@ -35,7 +34,9 @@ class Operator(Peer):
         if multi_host_indexing:
             needs.MULTI_HOST_INDEXING.ask()
         health_port = free_port()
-        gates = {**_indexing(on=multi_host_indexing is not False), **(feature_gates or {})}
+        # An operator that does not know a gate does not start
+        indexing = {"RayMultiHostIndexing": multi_host_indexing is not False}
+        gates = {**(indexing if needs.MULTI_HOST_INDEXING.is_met else {}), **(feature_gates or {})}
         kubeconfig = plane.kubeconfig(USER, [MASTERS, "system:serviceaccounts"])
         command = [
             f"--kubeconfig={kubeconfig}", f"--feature-gates={pairs(gates)}",
@@ -45,8 +46,3 @@ class Operator(Peer):
         ]  # fmt: skip
         program = plane.program("kuberay-operator", command, {**REQUEUE, **(environment or {})})
         super().__init__(program, lambda: says_ready(health_port))
-
-
-def _indexing(*, on: bool) -> dict[str, bool]:
-    """The gate, where there is one: an operator that does not know a gate does not start."""
-    return {"RayMultiHostIndexing": on} if chosen().multi_host_indexing else {}

@@ -8,7 +8,7 @@ from typing import Final, Self
 
 import yaml
 
-from tests.e2e import build, needs
+from tests.e2e import build
 from tests.e2e.api import CRDS, MUTATING_WEBHOOKS, SECRETS, VALIDATING_WEBHOOKS, Json, Resource
 from tests.e2e.control_plane import ControlPlane
 from tests.e2e.credentials import MASTERS, rotated
@@ -37,7 +37,6 @@ class Kueue(Peer):
     """Installed and running on entry, ended on exit; it writes its authority into registrations."""
 
     def __init__(self, plane: ControlPlane) -> None:
-        needs.KUEUE.ask()
         self._api = plane.api
         self._port, self._health_port = free_port(), free_port()
         self._folder = plane.folder / "kueue"

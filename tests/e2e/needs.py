@@ -8,7 +8,7 @@ from typing import Final
 
 import pytest
 
-from tests.e2e.versions import Pair, chosen
+from tests.e2e.versions import NEWEST, Pair, chosen, minor
 
 
 @dataclass(frozen=True)
@@ -33,25 +33,29 @@ class Need:
             **{name: " and ".join(dict.fromkeys(found)) for name, found in versions.items()}
         )
 
+    @property
+    def is_met(self) -> bool:
+        return self.met(chosen())
+
     def ask(self) -> None:
         """Ends the story here, not run, if the chosen pair lacks this."""
-        if not self.met(chosen()):
+        if not self.is_met:
             pytest.skip(self.reason(chosen()))
 
 
 MULTI_HOST_INDEXING: Final = Need(
-    lambda pair: pair.multi_host_indexing,
+    lambda pair: minor(pair.kuberay) >= 5,
     "no gate RayMultiHostIndexing in KubeRay {kuberay}",
     "The webhook sets the identities instead. KubeRay replaces a lost host, but not the other "
     "hosts of its replica.",
 )
 CLIENT_RATE: Final = Need(
-    lambda pair: pair.client_rate,
+    lambda pair: minor(pair.kuberay) >= 5,
     "no flags for the rate of requests in the operator of KubeRay {kuberay}",
     "A large RayCluster starts more slowly, because KubeRay limits its own requests.",
 )
 HEADLESS_SERVICE: Final = Need(
-    lambda pair: pair.headless_service,
+    lambda pair: minor(pair.kuberay) >= 4,
     "no headless service `<cluster>-headless` in KubeRay {kuberay}, which has "
     "`<cluster>-headless-worker-svc`",
     "Host names do not resolve, and `ray-webhook status` reports `headless-service-missing`. "
@@ -69,32 +73,26 @@ MUTABLE_MIN_COUNT: Final = Need(
     "The PodGroup of a worker group whose size changes is recreated after its pods have ended.",
 )
 RESIZE: Final = Need(
-    lambda pair: pair.resize,
+    lambda pair: minor(pair.kubernetes) >= 33,
     "no resize of pods in place in Kubernetes {kubernetes} unless a gate is on",
     "The API server drops the resize policy without a warning, and pods keep their size.",
 )
 INT32: Final = Need(
-    lambda pair: pair.int32,
+    lambda pair: minor(pair.kubernetes) >= 36,
     "no check of int32 in the API server of Kubernetes {kubernetes}",
     "A RayCluster with a number above int32 is stored, and KubeRay, which cannot decode it, stops "
     "for all RayClusters. The policy `decodablePolicy` of the chart denies it.",
 )
-KUEUE: Final = Need(lambda pair: pair.others, "no Kueue, which runs beside the newest pair alone")
-CERT_MANAGER: Final = Need(
-    lambda pair: pair.others, "no cert-manager, which runs beside the newest pair alone"
+OTHERS: Final = Need(
+    lambda pair: pair == NEWEST,
+    "no Kueue, no cert-manager, no Helm 4 and no older kubectl, which run on the newest pair alone",
 )
-KWOK: Final = Need(lambda pair: pair.others, "no KWOK, which runs beside the newest pair alone")
 SCHEDULER: Final = Need(
     lambda pair: bool(pair.pod_groups),
     "no scheduler of Kubernetes {kubernetes}, which is built where PodGroups are served",
 )
-PREVIOUS_KUBECTL: Final = Need(
-    lambda pair: pair.others,
-    "no kubectl of two minors back, which is tried on the newest pair alone",
-)
-HELM_4: Final = Need(lambda pair: pair.others, "no Helm 4, which is tried on the newest pair alone")
 
 ALL: Final = (
     MULTI_HOST_INDEXING, CLIENT_RATE, HEADLESS_SERVICE, POD_GROUPS, MUTABLE_MIN_COUNT, RESIZE,
-    INT32, KUEUE, CERT_MANAGER, KWOK, SCHEDULER, PREVIOUS_KUBECTL, HELM_4,
+    INT32, OTHERS, SCHEDULER,
 )  # fmt: skip

@@ -4,14 +4,12 @@ and go.sum under tools/.
 
 import argparse
 import json
-import os
 import re
-import subprocess
 import sys
 from pathlib import Path
 from typing import Final
 
-from tests.e2e import build
+from tests.e2e import build, go
 from tests.e2e.versions import PINS
 
 KUBERNETES: Final = "k8s.io/kubernetes"
@@ -48,8 +46,8 @@ def pin(name: str, version: str) -> None:
             replacements(Path(_downloaded(folder, f"{module}@v{version}")).read_text(), version)
         )
         (folder / "go.mod").write_text("\n".join(lines) + "\n")
-    _go(folder, "get", "-tool", *(f"{package}@v{version}" for package in packages))
-    _go(folder, "list", "-deps", *packages)  # fails if a sum is missing
+    go.run(folder, "get", "-tool", *(f"{package}@v{version}" for package in packages))
+    go.run(folder, "list", "-deps", *packages)  # fails if a sum is missing
 
 
 def replacements(text: str, version: str) -> str:
@@ -60,15 +58,8 @@ def replacements(text: str, version: str) -> str:
 
 
 def _downloaded(folder: Path, module: str) -> str:
-    found: str = json.loads(_go(folder, "mod", "download", "-json", module))["GoMod"]
+    found: str = json.loads(go.run(folder, "mod", "download", "-json", module))["GoMod"]
     return found
-
-
-def _go(folder: Path, *arguments: str) -> str:
-    return subprocess.run(
-        ["go", *arguments], cwd=folder, env={**os.environ, "CGO_ENABLED": "0"},
-        stdout=subprocess.PIPE, text=True, check=True,
-    ).stdout  # fmt: skip
 
 
 if __name__ == "__main__":

@@ -39,11 +39,11 @@ def slices(name: str, replicas: int, most: int = 50) -> Json:
 
 
 def scale(api: Api, name: str, namespace: str, replicas: int, leaving: Sequence[Json] = ()) -> None:
-    """Set the replicas of the only group; `leaving` are the pods that an autoscaler names."""
-    group = api.get(RAY_CLUSTERS, name, namespace)["spec"]["workerGroupSpecs"][0]
-    group["replicas"] = replicas
-    group["scaleStrategy"] = {"workersToDelete": [pod["metadata"]["name"] for pod in leaving]}
-    api.patch(RAY_CLUSTERS, name, {"spec": {"workerGroupSpecs": [group]}}, namespace)
+    """Set the replicas of the first group; `leaving` are the pods that an autoscaler names."""
+    groups = api.get(RAY_CLUSTERS, name, namespace)["spec"]["workerGroupSpecs"]
+    groups[0]["replicas"] = replicas
+    groups[0]["scaleStrategy"] = {"workersToDelete": [pod["metadata"]["name"] for pod in leaving]}
+    api.patch(RAY_CLUSTERS, name, {"spec": {"workerGroupSpecs": groups}}, namespace)
 
 
 def wait_for_cache(api: Api, resource: Resource, stored: Json) -> None:
@@ -76,6 +76,19 @@ def workers(api: Api, namespace: str, cluster: str = "") -> Objects:
 def stored(api: Api, namespace: str) -> int:
     page = api.request("GET", PODS.path(namespace), query={"limit": "1"}).body
     return len(page["items"]) + int(page["metadata"].get("remainingItemCount", 0))
+
+
+def names_of(pods: Objects) -> set[str]:
+    return {pod["metadata"]["name"] for pod in pods}
+
+
+def uids(pods: Objects) -> set[str]:
+    return {pod["metadata"]["uid"] for pod in pods}
+
+
+def wait_for_pods(api: Api, namespace: str, count: int) -> Objects:
+    until_equal(lambda: len(api.list(PODS, namespace)), count, f"pods of {namespace}")
+    return api.list(PODS, namespace)
 
 
 def wait_for_workers(

@@ -11,14 +11,14 @@ import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
-from tests.e2e import needs
 from tests.e2e.api import PODS, RAY_CLUSTERS, SECRETS, ApiError, Json
 from tests.e2e.cert_manager import CertManager
 from tests.e2e.control_plane import ControlPlane
-from tests.e2e.deployed import CERTIFICATE, ROUTING, Deployed
-from tests.e2e.installation import NAMESPACE, WEBHOOK, apply_kustomization, bundles, check
+from tests.e2e.deployed import CERTIFICATE, Deployed
+from tests.e2e.installation import NAMESPACE, WEBHOOK, apply_kustomization, bundles
 from tests.e2e.rays import slices, worker_of
-from tests.e2e.waiting import repeated, until, until_equal
+from tests.e2e.terminal import check
+from tests.e2e.waiting import Repeated, until, until_equal
 from webhook.api import names
 
 pytestmark = pytest.mark.e2e
@@ -49,9 +49,8 @@ class Calls:
             self.lost.append(repr(error))
 
 
-def test_certificate_and_authority_change_and_no_call_is_lost() -> None:
-    needs.CERT_MANAGER.ask()
-    with ControlPlane(api_server_flags=[ROUTING]) as plane, CertManager(plane) as cert_manager:
+def test_certificate_and_authority_change_and_no_call_is_lost(plane: ControlPlane) -> None:
+    with CertManager(plane) as cert_manager:
         team = plane.namespace("team")
         worker = worker_of(plane.api.create(RAY_CLUSTERS, slices("llama", 1), team))
         apply_kustomization(plane, "certs/overlay")
@@ -67,7 +66,7 @@ def test_certificate_and_authority_change_and_no_call_is_lost() -> None:
                         served(address, bundle)
 
             calls = Calls(ask)
-            with repeated(calls.call, 0.1):
+            with Repeated(calls.call, 0.1):
                 first = authority_of(plane)
                 renewed(plane, cert_manager, CERTIFICATE)
                 assert authority_of(plane) == first
@@ -84,7 +83,8 @@ def test_certificate_and_authority_change_and_no_call_is_lost() -> None:
                 calls.some_more()
 
                 plane.api.delete(SECRETS, AUTHORITY, NAMESPACE)
-                until(lambda: has_secret(plane, AUTHORITY), "there is another authority")
+                stored = SECRETS.path(NAMESPACE, AUTHORITY)
+                until(lambda: plane.api.ok(stored), "there is another authority")
                 calls.some_more()
                 third = signed_anew(plane, cert_manager, second)
                 assert key_of(third) != key_of(second)
@@ -139,10 +139,6 @@ def served(address: tuple[str, int], bundle: str) -> x509.Certificate:
 def secret(plane: ControlPlane, name: str) -> Json:
     data: Json = plane.api.get(SECRETS, name, NAMESPACE)["data"]
     return data
-
-
-def has_secret(plane: ControlPlane, name: str) -> bool:
-    return name in {each["metadata"]["name"] for each in plane.api.list(SECRETS, NAMESPACE)}
 
 
 def key_of(authority: str) -> bytes:

@@ -21,20 +21,20 @@ IGNORE = "admission.ray.io/ignore"
 NEGLECTED = {"head-missing", "replica-missing"}
 """What is wrong with a RayCluster when no KubeRay is there."""
 OWN, OTHER = "looked-at", "not-looked-at"
+VALUES = [WITH_CONTROLLER]
 
 
 @pytest.fixture(scope="module")
-def installed(control_plane: ControlPlane) -> Iterator[Webhook]:
+def installed(control_plane: ControlPlane, webhook: Webhook) -> Iterator[Webhook]:
     """The webhook with its controller, and an ignored RayCluster in each of two namespaces."""
-    with Webhook(control_plane, [WITH_CONTROLLER]) as running:
-        for namespace, name in ((OWN, "llama"), (OTHER, "qwen")):
-            control_plane.namespace(namespace)
-            cluster = slices(name, 1)
-            cluster["metadata"]["labels"] = {IGNORE: "true"}
-            control_plane.api.create(RAY_CLUSTERS, cluster, namespace)
-        yield running
-        for namespace, name in ((OWN, "llama"), (OTHER, "qwen")):
-            control_plane.delete_ray_cluster(name, namespace)
+    for namespace, name in ((OWN, "llama"), (OTHER, "qwen")):
+        control_plane.namespace(namespace)
+        cluster = slices(name, 1)
+        cluster["metadata"]["labels"] = {IGNORE: "true"}
+        control_plane.api.create(RAY_CLUSTERS, cluster, namespace)
+    yield webhook
+    for namespace, name in ((OWN, "llama"), (OTHER, "qwen")):
+        control_plane.delete_ray_cluster(name, namespace)
 
 
 def test_who_may_read_one_namespace_has_a_page_of_it(

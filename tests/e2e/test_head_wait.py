@@ -4,24 +4,22 @@ with more resources, pods of KubeRay are admitted exactly as before.
 
 import pytest
 
-from tests.e2e.api import LIMIT_RANGES, PODS, QUOTAS, RAY_CLUSTERS, Json, Objects
+from tests.e2e.api import LIMIT_RANGES, QUOTAS, RAY_CLUSTERS, Json
 from tests.e2e.control_plane import ControlPlane
 from tests.e2e.gangs import grouped
 from tests.e2e.kuberay import Operator
-from tests.e2e.waiting import until
-from tests.e2e.webhook_process import Webhook
+from tests.e2e.rays import wait_for_pods
 from webhook.api import names
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.usefixtures("webhook")]
 
 POD = {"cpu": "4", "memory": "16Gi"}
 RAISED = {"cpu": "900m", "memory": "1Gi"}
 
 
 def test_a_quota_without_room_admits_the_pods_of_kuberay(
-    control_plane: ControlPlane, webhook: Webhook
+    control_plane: ControlPlane,
 ) -> None:
-    assert webhook.ready
     api, namespace = control_plane.api, control_plane.namespace("head-wait")
     limit = {"type": "Container", "max": POD, "maxLimitRequestRatio": {"cpu": "1"}}
     limits = {"limits": [limit, {"type": "Pod", "max": POD}]}
@@ -37,7 +35,7 @@ def test_a_quota_without_room_admits_the_pods_of_kuberay(
     api.request("PUT", QUOTAS.path(namespace, "exact", "status"), quota)
     with Operator(control_plane):
         api.create(RAY_CLUSTERS, of_equal_pods("exact"), namespace)
-        pods = until(lambda: exactly_three(api.list(PODS, namespace)), "a head and two workers")
+        pods = wait_for_pods(api, namespace, 3)
     waits = [
         init["resources"]
         for pod in pods
@@ -56,7 +54,3 @@ def of_equal_pods(name: str) -> Json:
         ray = group["template"]["spec"]["containers"][0]
         ray["resources"] = {"requests": POD, "limits": POD}
     return cluster
-
-
-def exactly_three(pods: Objects) -> Objects:
-    return pods if len(pods) == 3 else []

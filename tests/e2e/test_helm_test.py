@@ -5,19 +5,17 @@ hooks create; all of them are removed, and its log is printed.
 import re
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from typing import Self
 
 import pytest
 
-from tests.e2e import build, needs
 from tests.e2e.api import CLUSTER_ROLE_BINDINGS, NODES, PODS
 from tests.e2e.control_plane import ControlPlane
-from tests.e2e.deployed import ROUTING, Deployed
-from tests.e2e.helm import helm
-from tests.e2e.installation import NAMESPACE, token_kubeconfig
+from tests.e2e.deployed import Deployed
+from tests.e2e.installation import NAMESPACE, run_helm, token_kubeconfig
 from tests.e2e.scheduling.nodes import bind
 from tests.e2e.stub_webhook import certificate
 from tests.e2e.waiting import until
@@ -64,7 +62,7 @@ class HelmTest:
         """Run it; return how it ends, and what its pod has printed."""
         words = ("test", "ray-webhook", "--logs", "--timeout", "3m")
         with ThreadPoolExecutor(1) as pool:
-            ended = pool.submit(helm, self._plane, *words, program=self._program)
+            ended = pool.submit(run_helm, self._plane, *words, program=self._program)
             self._run_its_pod()
             return ended.result(), self._printed
 
@@ -93,19 +91,10 @@ class HelmTest:
         self._plane.api.set_status(PODS, ACCOUNT, {"phase": phase}, NAMESPACE)
 
 
-@pytest.fixture
-def plane() -> Iterator[ControlPlane]:
-    with ControlPlane(api_server_flags=[ROUTING]) as found:
-        yield found
-
-
-@pytest.mark.parametrize("program", [build.HELM, build.HELM_4])
 def test_helm_test_tells_whether_the_installation_works_and_leaves_no_rights(
     plane: ControlPlane, program: str
 ) -> None:
-    if program == build.HELM_4:
-        needs.HELM_4.ask()
-    installed = helm(plane, "install", "ray-webhook", str(CHART), "--create-namespace")
+    installed = run_helm(plane, "install", "ray-webhook", str(CHART), "--create-namespace")
     assert installed.returncode == 0, installed.stderr
     with HelmTest(plane, program) as test:
         with Deployed(plane):

@@ -2,7 +2,6 @@
 registered, and the switch. No replica is incomplete, and no identity is held twice.
 """
 
-import json
 from collections import Counter
 
 import pytest
@@ -12,12 +11,12 @@ from tests.e2e.control_plane import ControlPlane
 from tests.e2e.google_webhook_process import GoogleWebhook
 from tests.e2e.kuberay import Operator
 from tests.e2e.rays import example, scale, slices, wait_for_workers, workers
+from tests.e2e.terminal import read_status
 from tests.e2e.waiting import until, until_equal
 from tests.e2e.webhook_process import Webhook
 from tests.harness import google_webhook
 from tests.pages.blocks import kubectl_words
 from webhook.api import names
-from webhook.cli.main import main
 
 pytestmark = pytest.mark.e2e
 
@@ -63,22 +62,15 @@ IDENTITIES = {
 """Problems of pods that cannot be adopted."""
 
 
-def problems(plane: ControlPlane, capsys: pytest.CaptureFixture[str]) -> set[str]:
-    flags = ["--kubeconfig", str(plane.admin_kubeconfig), "-o", "json", "-n", NAMESPACE]
-    capsys.readouterr()
-    status = main(["status", *flags])
-    out, err = capsys.readouterr()
-    assert status in {0, 1}, err
-    data = json.loads(out)
+def problems(plane: ControlPlane) -> set[str]:
+    _, cluster_report = read_status(plane, NAMESPACE)
     of_clusters = {
-        each["id"] for cluster in data["clusters"] for each in cluster.get("problems", ())
+        each["id"] for cluster in cluster_report["clusters"] for each in cluster.get("problems", ())
     }
-    return {each["id"] for each in data["problems"]} | of_clusters & IDENTITIES
+    return {each["id"] for each in cluster_report["problems"]} | of_clusters & IDENTITIES
 
 
-def test_a_cluster_goes_over_without_a_torn_replica(
-    control_plane: ControlPlane, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_cluster_goes_over_without_a_torn_replica(control_plane: ControlPlane) -> None:
     api, namespace = control_plane.api, control_plane.namespace(NAMESPACE)
 
     def replaced(cluster: str, replica: int, host: int) -> Json:
@@ -103,7 +95,7 @@ def test_a_cluster_goes_over_without_a_torn_replica(
             (NAMESPACE, pod["metadata"]["name"], pod["spec"]["subdomain"]) for pod in first
         }
         with Webhook(control_plane):
-            assert problems(control_plane, capsys) == {"second-webhook"}
+            assert problems(control_plane) == {"second-webhook"}
             for target in (("one", 0, 2), ("ironwood", 0, 1)):
                 both = replaced(*target)
                 assert place(both) == target
@@ -126,6 +118,6 @@ def test_a_cluster_goes_over_without_a_torn_replica(
             touched = {("one", 0, 2), ("ironwood", 0, 1), ("one", 1, 3), ("ironwood", 0, 2)}
             assert {p["metadata"]["uid"] for p in first if place(p) not in touched} <= kept
 
-            assert not problems(control_plane, capsys)
+            assert not problems(control_plane)
     for name in ("one", "ironwood"):
         control_plane.delete_ray_cluster(name, namespace)

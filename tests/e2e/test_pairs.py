@@ -1,5 +1,6 @@
 """The pairs of the test matrix, and the features that each lacks. Needs no control plane."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -21,23 +22,20 @@ from tests.e2e.versions import (
     chosen,
 )
 
+Choose = Callable[[Pair], None]
+
 
 @pytest.fixture
-def choose(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> "Choose":
+def choose(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Choose:
+    """Return a function that puts a pair into the environment."""
     monkeypatch.setenv(build.CACHE_VARIABLE, str(tmp_path))
     monkeypatch.delenv(SOURCE_VARIABLE, raising=False)
-    return Choose(monkeypatch)
 
+    def put(pair: Pair) -> None:
+        monkeypatch.setenv(KUBERAY_VARIABLE, pair.kuberay)
+        monkeypatch.setenv(KUBERNETES_VARIABLE, pair.kubernetes)
 
-class Choose:
-    """Puts a pair into the environment."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self._monkeypatch = monkeypatch
-
-    def __call__(self, pair: Pair) -> None:
-        self._monkeypatch.setenv(KUBERAY_VARIABLE, pair.kuberay)
-        self._monkeypatch.setenv(KUBERNETES_VARIABLE, pair.kubernetes)
+    return put
 
 
 def write_sources(folder: Path) -> Path:
@@ -62,8 +60,8 @@ def test_every_story_runs_on_the_newest_pair() -> None:
 
 
 def test_the_continuous_pairs_have_both_identity_paths_and_the_gap_of_int32() -> None:
-    assert (NEWEST.multi_host_indexing, OLD.multi_host_indexing) == (True, False)
-    assert (NEWEST.int32, OLD.int32) == (True, False)
+    for need in (needs.MULTI_HOST_INDEXING, needs.INT32):
+        assert (need.met(NEWEST), need.met(OLD)) == (True, False)
     text = (ROOT / ".ci" / "run").read_text()
     assert f"make e2e KUBERAY={OLD.kuberay} KUBERNETES={OLD.kubernetes}\n" in text
 
@@ -84,7 +82,7 @@ def test_what_a_pair_needs_is_pinned(
     names = build.required()
     assert "kuberay-operator" in names
     assert ("kube-scheduler" in names) == bool(pair.pod_groups)
-    assert ({"kueue", "kwok", build.PREVIOUS_KUBECTL} <= {*names}) == (pair == NEWEST)
+    assert ({"kueue", build.PREVIOUS_KUBECTL} <= {*names}) == (pair == NEWEST)
     assert build.missing() == [*names, build.CRDS]
     assert all(build.BY_NAME[name].pins.is_dir() for name in names)
 
@@ -94,7 +92,7 @@ def test_programs_of_other_versions_do_not_lie_where_those_of_the_newest_do(
     pair: Pair, choose: Choose
 ) -> None:
     shared = (
-        "etcd", "kueue", "kwok", build.PREVIOUS_KUBECTL, build.HELM, build.HELM_4, "kustomize",
+        "etcd", "kueue", build.PREVIOUS_KUBECTL, build.HELM, build.HELM_4, "kustomize",
     )  # fmt: skip
     choose(NEWEST)
     newest = {name: build.binary(name) for name in build.BY_NAME}

@@ -19,7 +19,6 @@ from webhook.manifest.kuberay_pods import expand
 pytestmark = pytest.mark.e2e
 
 INVALID = 422
-CONFLICT = 409
 CASES = 20
 ATTEMPTS = 3
 """The API server may admit pods before its own watch has delivered the status of a quota."""
@@ -36,7 +35,7 @@ REFUSALS = (
 def test_a_forecast_is_right(control_plane: ControlPlane) -> None:
     api, number = control_plane.api, count()
     for name in filter(None, PRIORITIES):
-        _ensure_priority(api, name)
+        api.create(PRIORITY_CLASSES, {"metadata": {"name": name}, "value": 1})
 
     @settings(max_examples=CASES, phases=[Phase.generate])
     @given(clusters(), quotas(), st.lists(ranges(), max_size=1))
@@ -66,12 +65,7 @@ def _limit(api: Api, namespace: str, quota: Json, limits: list[Json]) -> None:
                 raise
             assume(False)  # noqa: FBT003 - a minimum above the maximum, for example
     stored = api.create(QUOTAS, quota, namespace)
-    api.request("PUT", QUOTAS.path(namespace, "q", "status"), {**stored, **_status(quota)})
-
-
-def _status(quota: Json) -> Json:
-    """Return what a quota has and others use; no controller counts it."""
-    return {"status": quota["status"]}
+    api.request("PUT", QUOTAS.path(namespace, "q", "status"), stored | {"status": quota["status"]})
 
 
 def _refusal(api: Api, cluster: Json, namespace: str) -> str:
@@ -92,11 +86,3 @@ def _resources(refusal: str) -> list[str]:
         for match in pattern.finditer(refusal)
         for entry in match["names"].split(",")
     ]
-
-
-def _ensure_priority(api: Api, name: str) -> None:
-    try:
-        api.create(PRIORITY_CLASSES, {"metadata": {"name": name}, "value": 1})
-    except ApiError as error:
-        if error.code != CONFLICT:
-            raise

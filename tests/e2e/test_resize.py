@@ -1,37 +1,38 @@
 """The API server accepts the resize policy of the webhook, and lets the container grow."""
 
 import json
-from typing import Any
 
 import pytest
 
 from tests.e2e import needs
-from tests.e2e.api import PODS, RAY_CLUSTERS, STRATEGIC_PATCH, Json, Objects
+from tests.e2e.api import PODS, RAY_CLUSTERS, STRATEGIC_PATCH, Json
 from tests.e2e.control_plane import ControlPlane
 from tests.e2e.gangs import grouped
 from tests.e2e.kuberay import Operator
-from tests.e2e.versions import chosen
-from tests.e2e.waiting import until
-from tests.e2e.webhook_process import Webhook
+from tests.e2e.rays import wait_for_pods
+from tests.e2e.versions import chosen, minor
 from webhook.api import names
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.usefixtures("webhook")]
 
 IN_PLACE = [{"resourceName": name, "restartPolicy": "NotRequired"} for name in ("cpu", "memory")]
 MAXIMA = {"max-cpu": "8", "max-memory": "64Gi", "resize-timeout": 60}
 
 
 def test_pods_of_listed_groups_grow_in_place_although_they_never_restart(
-    control_plane: ControlPlane, webhook: Webhook
+    control_plane: ControlPlane,
 ) -> None:
-    assert webhook.ready
     needs.RESIZE.ask()
     api, namespace = control_plane.api, control_plane.namespace("resize")
     with Operator(control_plane):
         api.create(RAY_CLUSTERS, resizable("one", "headgroup", "listed"), namespace)
-        pods = until(lambda: by_group(api.list(PODS, namespace), 3), "a head and two workers")
+        pods = {
+            pod["metadata"]["labels"][names.LABEL_GROUP]: pod
+            for pod in wait_for_pods(api, namespace, 3)
+        }
 
-    restarts = "Never" if chosen().autoscaler_version else "Always"
+    # A RayCluster says which autoscaler it has since KubeRay 1.4
+    restarts = "Never" if minor(chosen().kuberay) >= 4 else "Always"
     assert {pod["spec"]["restartPolicy"] for pod in pods.values()} == {restarts}
     policies = {
         group: pod["spec"]["containers"][0].get("resizePolicy") for group, pod in pods.items()
@@ -54,11 +55,3 @@ def resizable(name: str, *listed: str) -> Json:
     )
     cluster["spec"] |= {"enableInTreeAutoscaling": True, "autoscalerOptions": {"version": "v2"}}
     return cluster
-
-
-def by_group(pods: Objects, count: int) -> dict[str, Any]:
-    return (
-        {pod["metadata"]["labels"][names.LABEL_GROUP]: pod for pod in pods}
-        if len(pods) == count
-        else {}
-    )

@@ -6,7 +6,6 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -16,7 +15,7 @@ from tests import ROOT
 from tests.e2e import build, needs
 from tests.e2e.api import NODES
 from tests.e2e.control_plane import ControlPlane
-from tests.e2e.deployed import ROUTING, Deployed
+from tests.e2e.deployed import Deployed
 from tests.e2e.kubelet import Kubelet
 from tests.e2e.kuberay import Operator
 
@@ -69,7 +68,6 @@ class Reader:
             "kind load": self._has_nothing, "python3 -m venv": self._has_nothing,
             ".cache/tutorial/bin/pip": self._has_nothing, "kind delete": self._has_nothing,
         }  # fmt: skip
-        self._after = {"helm install ray-webhook": self._runs_what_is_deployed}
 
     def follow(self, command: str) -> str:
         for beginning, stand_in in self._stand_ins.items():
@@ -82,9 +80,8 @@ class Reader:
             capture_output=True, text=True, check=False, timeout=300,
         )  # fmt: skip
         assert done.returncode == 0, f"{command}\n{done.stdout}{done.stderr}"
-        for beginning, what_follows in self._after.items():
-            if command.startswith(beginning):
-                what_follows()
+        if command.startswith("helm install ray-webhook"):
+            self._stack.enter_context(Deployed(self._plane))
         return done.stdout
 
     def _has_a_node(self) -> None:
@@ -95,18 +92,8 @@ class Reader:
         self._stack.enter_context(Operator(self._plane))
         self._stack.enter_context(Kubelet(self._plane.api, "default"))
 
-    def _runs_what_is_deployed(self) -> None:
-        self._stack.enter_context(Deployed(self._plane))
-
     def _has_nothing(self) -> None:
         """Needs nothing here."""
-
-
-@pytest.fixture
-def reader() -> Iterator[Reader]:
-    needs.MULTI_HOST_INDEXING.ask()
-    with ControlPlane(api_server_flags=[ROUTING]) as plane, ExitStack() as stack:
-        yield Reader(plane, stack)
 
 
 def commands(block: str) -> list[str]:
@@ -118,14 +105,17 @@ def shown_after(number: int) -> str:
     return text if kind == "text" else ""
 
 
-def test_the_tutorial_works_as_written(reader: Reader) -> None:
-    for number, (kind, block) in enumerate(BLOCKS):
-        if kind == "sh":
-            printed = "".join(reader.follow(command) for command in commands(block))
-            for line in shown_after(number).splitlines():
-                assert line in printed.splitlines()
-            if "check --wait" in block:
-                assert not re.search(r"^\s*[✗?]", printed, re.MULTILINE), printed
+def test_the_tutorial_works_as_written(plane: ControlPlane) -> None:
+    needs.MULTI_HOST_INDEXING.ask()
+    with ExitStack() as stack:
+        reader = Reader(plane, stack)
+        for number, (kind, block) in enumerate(BLOCKS):
+            if kind == "sh":
+                printed = "".join(reader.follow(command) for command in commands(block))
+                for line in shown_after(number).splitlines():
+                    assert line in printed.splitlines()
+                if "check --wait" in block:
+                    assert not re.search(r"^\s*[✗?]", printed, re.MULTILINE), printed
 
 
 @pytest.mark.parametrize(("kind", "file"), [("yaml", "ranks.yaml"), ("python", "rank.py")])

@@ -29,53 +29,15 @@ class Pair:
         return {"kuberay": self.kuberay, "kubernetes": self.kubernetes}.get(module, "")
 
     @property
-    def multi_host_indexing(self) -> bool:
-        return _minor(self.kuberay) >= 5
-
-    @property
-    def client_rate(self) -> bool:
-        return _minor(self.kuberay) >= 5
-
-    @property
-    def headless_service(self) -> bool:
-        """Whether the service by which hosts find one another is called `<cluster>-headless`."""
-        return _minor(self.kuberay) >= 4
-
-    @property
-    def autoscaler_version(self) -> bool:
-        """Whether a RayCluster says which autoscaler it has."""
-        return _minor(self.kuberay) >= 4
-
-    @property
     def pod_groups(self) -> str:
         """The version of scheduling.k8s.io of PodGroups where their gate is on; "" for none."""
-        return {37: "v1beta1", 36: "v1alpha2"}.get(_minor(self.kubernetes), "")
+        return {37: "v1beta1", 36: "v1alpha2"}.get(minor(self.kubernetes), "")
 
     @property
     def pod_group_gates(self) -> dict[str, bool]:
         """The gates that PodGroups need, all off by default; 1.37 has merged two."""
         scheduler = {"GangScheduling": True} if self.pod_groups == "v1alpha2" else {}
         return {"GenericWorkload": True, **scheduler}
-
-    @property
-    def endpoint_slices(self) -> bool:
-        """Whether pods of a webhook are looked up by EndpointSlices, as by 1.34, not Endpoints."""
-        return _minor(self.kubernetes) >= 34
-
-    @property
-    def resize(self) -> bool:
-        """Whether pods are resized in place without a gate."""
-        return _minor(self.kubernetes) >= 33
-
-    @property
-    def others(self) -> bool:
-        """Whether stories run with programs that are pinned in one version each."""
-        return self == NEWEST
-
-    @property
-    def int32(self) -> bool:
-        """Whether the API server refuses what is beyond the int32 of a CustomResourceDefinition."""
-        return _minor(self.kubernetes) >= 36
 
 
 NEWEST: Final = Pair("1.6.2", "1.37.0")
@@ -116,5 +78,5 @@ def source_folder() -> Path | None:
     return Path(folder).resolve() if folder else None
 
 
-def _minor(version: str) -> int:
+def minor(version: str) -> int:
     return int(version.split(".")[1])

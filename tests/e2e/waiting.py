@@ -1,12 +1,13 @@
 """Polling for a condition instead of a fixed delay, and beside a story."""
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from threading import Event, Thread
 from time import monotonic, sleep
 from typing import Final, TypeVar
 
 from tests.e2e.api import ApiError
+from tests.e2e.process import Startable
 
 T = TypeVar("T")
 
@@ -34,20 +35,23 @@ def until_equal(found: Callable[[], T], wanted: T, what: str, seconds: float = S
         sleep(0.05)
 
 
-@contextmanager
-def repeated(look: Callable[[], object], seconds: float = 0.2) -> Iterator[None]:
-    """Call a function in a thread again and again, past errors of the API server, in a block."""
-    ended = Event()
+class Repeated(Startable):
+    """Calls a function in a thread again and again, past errors of the API server."""
 
-    def run() -> None:
-        while not ended.wait(seconds):
+    def __init__(self, look: Callable[[], object], seconds: float = 0.2) -> None:
+        self._call = look
+        self._seconds = seconds
+        self._ended = Event()
+        self._thread = Thread(target=self._run)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._ended.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        while not self._ended.wait(self._seconds):
             with suppress(ApiError, OSError):
-                look()
-
-    thread = Thread(target=run)
-    thread.start()
-    try:
-        yield
-    finally:
-        ended.set()
-        thread.join()
+                self._call()

@@ -18,9 +18,8 @@ from tests.e2e.installation import (
     WEBHOOK,
     Object,
     Right,
-    account_may,
+    account_rights,
     applied,
-    asked,
     granted,
     rendered,
     token_kubeconfig,
@@ -107,9 +106,7 @@ class Webhook(Replica):
             if found["kind"] == "ServiceAccount"
         ]
         return all(
-            account_may(self._plane, *asked(right), account)
-            for account in accounts
-            for right in self.rights_of(account)
+            self.rights_of(account) <= account_rights(self._plane, account) for account in accounts
         )
 
     def _process(self, port: int, admin_port: int) -> Program:

@@ -22,8 +22,7 @@ from tests.e2e.kuberay import Operator
 from tests.e2e.needs import CLIENT_RATE
 from tests.e2e.process import Program
 from tests.e2e.rays import HOSTS, slices, wait_for_workers, workers
-from tests.e2e.versions import chosen
-from tests.e2e.waiting import repeated
+from tests.e2e.waiting import Repeated
 from tests.harness.identities import identity_of
 
 NAMESPACE = "chaos"
@@ -120,11 +119,11 @@ def run(
     names = [f"chaos-{number}" for number in range(clusters)]
     wanted = clusters * replicas * HOSTS
     watchman = Watchman(plane)
-    flags = ("--qps=500", "--burst=1000") if CLIENT_RATE.met(chosen()) else ()
+    flags = ("--qps=500", "--burst=1000") if CLIENT_RATE.is_met else ()
     with (
         Fleet(plane, PROCESSES, LAG_SECONDS) as fleet,
         Operator(plane, multi_host_indexing=False, reconcile_concurrency=10, flags=flags),
-        repeated(watchman.look, LOOK_SECONDS),
+        Repeated(watchman.look, LOOK_SECONDS),
     ):
         for name in names:
             plane.api.create(RAY_CLUSTERS, slices(name, replicas), NAMESPACE)

@@ -76,7 +76,9 @@ def running(api: Api, namespace: str, without: Json | None = None) -> Objects:
 
 
 def pools_of(api: Api, pods: Objects) -> dict[int, set[str]]:
-    labels = {node["metadata"]["name"]: node["metadata"]["labels"] for node in api.list(NODES)}
+    labels = {
+        node["metadata"]["name"]: node["metadata"].get("labels", {}) for node in api.list(NODES)
+    }
     found: dict[int, set[str]] = defaultdict(set)
     for pod in pods:
         if held := identity_of(pod):
