@@ -4,15 +4,13 @@ host, and connect the hosts of each replica.
 
 import json
 import os
-import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
 from tests.lab.facts.wheel import INTERPRETER
-from tests.lab.rendezvous.hosts import UNSHARE, Hosts, own_folder
+from tests.lab.rendezvous.hosts import Hosts, run_isolated
 from tests.lab.rendezvous.pods import Pod, admitted
 from webhook.api import names
 
@@ -35,12 +33,7 @@ Json = dict[str, Any]
 
 
 def main() -> int:
-    with own_folder() as folder:
-        inside = [*UNSHARE, sys.executable, "-m", "tests.lab.rendezvous", str(folder)]
-        done = subprocess.run(inside, check=False, timeout=SECONDS + 30, stdout=subprocess.PIPE)
-    if done.returncode:
-        return 1
-    hosts: list[Json] = json.loads(done.stdout)
+    hosts: list[Json] = json.loads(run_isolated("tests.lab.rendezvous", seconds=SECONDS + 30))
     for host in hosts:
         print(f"{host['host']}: process {host['number']}, met {host['came']}")
     faults = list(_faults(hosts))
@@ -61,10 +54,7 @@ def bring_together(folder: Path) -> int:
         command = _command(pod, own, folder, len(pods), addresses[pod.host])
         running[pod.host] = hosts.run(pod.host, command, environment)
     (head,) = [pod.host for pod in pods if pod.head]
-    until = time.monotonic() + SECONDS
-    while running[head].poll() is None and time.monotonic() < until:
-        time.sleep(0.2)
-    if running[head].poll() != 0:
+    if running[head].wait(SECONDS):
         for name in running:
             sys.stderr.write(f"--- {name}\n{hosts.said(name)[-2000:]}\n")
         return 1

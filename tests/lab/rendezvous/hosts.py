@@ -6,8 +6,7 @@ tests.lab.rendezvous.hosts` exits with 2 if they cannot be created.
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -41,12 +40,14 @@ def main() -> int:
     return 2 if why else 0
 
 
-@contextmanager
-def own_folder() -> Iterator[Path]:
-    """Make the folder for `Hosts`, whose path is short, as those of sockets have to be."""
+def run_isolated(module: str, *arguments: str, seconds: float) -> str:
+    """Run a module in a network of its own; return its output. Its last argument is the folder for
+    `Hosts`, whose path is short, as those of sockets have to be. Raises CalledProcessError.
+    """
     folder = Path(tempfile.mkdtemp(prefix="ray-", dir="/tmp"))
+    command = [*UNSHARE, sys.executable, "-m", module, *arguments, str(folder)]
     try:
-        yield folder
+        return subprocess.check_output(command, timeout=seconds, text=True)
     finally:
         for file in folder.parent.glob(f"{folder.name}.*"):
             file.unlink()

@@ -4,12 +4,11 @@ hand, because torch needs gigabytes.
 """
 
 import os
-import subprocess
 import sys
 from pathlib import Path
 from typing import Final
 
-from tests.lab.rendezvous.hosts import UNSHARE, Hosts, own_folder
+from tests.lab.rendezvous.hosts import Hosts, run_isolated
 from tests.lab.rendezvous.pods import admitted
 
 HERE: Final = Path(__file__).parent
@@ -18,18 +17,10 @@ SECONDS: Final = 300
 
 
 def main(python: Path) -> int:
-    with own_folder() as folder:
-        inside = [*UNSHARE, sys.executable, "-m", "tests.lab.rendezvous.torchrun", str(python)]
-        done = subprocess.run(
-            [*inside, str(folder)], check=False, stdout=subprocess.PIPE, text=True
-        )
-    sys.stdout.write(done.stdout)
+    output = run_isolated("tests.lab.rendezvous.torchrun", str(python), seconds=SECONDS)
+    print(output)
     met = f"met {' '.join(map(str, range(PROCESSES)))}"
-    if done.returncode or done.stdout.splitlines() != [met] * PROCESSES:
-        print("not all processes have met")
-        return 1
-    print(f"all {PROCESSES} processes of torchrun have met")
-    return 0
+    return int(output.splitlines() != [met] * PROCESSES)
 
 
 def bring_together(python: Path, folder: Path) -> int:
