@@ -12,8 +12,8 @@ Build = Callable[[int], Call]
 """Returns a call whose input has a part as many times."""
 
 RATIO_MAX: Final = 2.3
-_LEAST: Final = 8
-_LARGER: Final = 8
+_NUMBERS: Final = (8, 64, 512)
+"""Parts that are measured: the more there are, the less a few lines of chance weigh."""
 
 
 class Growth(NamedTuple):
@@ -87,7 +87,9 @@ def excess(build: Build, limit: int) -> float:
     leave a doubt, more do.
     """
     build(1)()  # what is loaded or compiled once does not count
-    ratio = grown(build, min(_LEAST, limit)).ratio_at(limit)
-    if ratio > RATIO_MAX:
-        ratio = grown(build, min(_LEAST * _LARGER, limit)).ratio_at(limit)
-    return ratio if ratio > RATIO_MAX else 0
+    ratio = 0.0
+    for number in _NUMBERS:
+        ratio = grown(build, min(number, limit)).ratio_at(limit)
+        if ratio <= RATIO_MAX:
+            return 0
+    return ratio
