@@ -1,11 +1,13 @@
 """Quantities are parsed exactly as the API server parses them; devices are whole numbers."""
 
+import math
 from decimal import Decimal
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from webhook.api.namespace_limits import thousandth
 from webhook.api.quantity import parse_count, parse_quantity, read_number
 
 READABLE = {
@@ -26,6 +28,11 @@ UNREADABLE = [
 @pytest.mark.parametrize(("text", "amount"), READABLE.items())
 def test_an_amount_is_read_exactly(text: str, amount: str) -> None:
     assert parse_quantity(text) == Decimal(amount)
+
+
+@pytest.mark.parametrize("text", [*READABLE, "12", "1500m", "7Ki", "7Mi", "7Gi", "7Ti"])
+def test_an_amount_is_rounded_up_to_thousandths(text: str) -> None:
+    assert thousandth(text) == math.ceil(parse_quantity(text) * 1000)
 
 
 @pytest.mark.parametrize("text", UNREADABLE)
