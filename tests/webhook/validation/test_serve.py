@@ -230,3 +230,18 @@ def test_a_hostile_configuration_takes_bounded_work(text: str) -> None:
 
 def test_a_configuration_that_is_too_long_to_read_is_left_to_ray() -> None:
     assert found(a_service().spec(serveConfigV2="x" * 65537)) == set()
+
+
+@pytest.mark.parametrize(("minor", "text"), [
+    (44, of("  logging_config: {additional_log_standard_attrs: [name]}")),
+    (48, with_deployment("request_router_config: {}")),
+    (50, with_deployment("autoscaling_config: {downscale_to_zero_delay_s: 1}")),
+    (51, with_deployment("autoscaling_config: {aggregation_function: mean}")),
+])  # fmt: skip
+def test_a_key_of_a_newer_release_of_ray_is_a_warning(minor: int, text: str) -> None:
+    for release, count in ((minor - 1, 1), (minor, 0)):
+        cluster = a_cluster().head_container(image=f"rayproject/ray:2.{release}.0")
+        assert (
+            len(findings(a_service(cluster.spec(rayVersion=None)).spec(serveConfigV2=text), KEY))
+            == count
+        )

@@ -129,15 +129,18 @@ def test_any_other_scale_leaves_no_slice_behind(old: ClusterBuilder, new: Cluste
     assert found_in_update(old, new) == set()
 
 
-@pytest.mark.parametrize(("selector", "label", "advice"), [
-    ({"accelerator": "tpu-v6e-slice"}, "topology", "add 2x8 or 4x4"),
-    ({"topology": "2x2x4"}, "accelerator", "add tpu-v4-podslice or tpu-v5p-slice"),
-    ({"topology": "9x9"}, "accelerator", "no value is known for 4 x 4 chips"),
-    ({"topology": "2x4"}, "accelerator", "add tpu-v5-lite-podslice or tpu-v6e-slice"),
+@pytest.mark.parametrize(("selector", "hosts", "label", "advice"), [
+    ({"accelerator": "tpu-v6e-slice"}, 4, "topology", "add 2x8 or 4x4"),
+    ({"topology": "2x2x4"}, 4, "accelerator", "add tpu-v4-podslice or tpu-v5p-slice"),
+    ({"topology": "9x9"}, 4, "accelerator", "no value is known for 4 x 4 chips"),
+    ({"topology": "2x4"}, 2, "accelerator", "add tpu-v5-lite-podslice or tpu-v6e-slice"),
+    ({"topology": "2x2"}, 1, "accelerator", "add tpu-v5-lite-device or tpu-v5-lite-podslice"),
 ])  # fmt: skip
-def test_a_missing_selector_is_offered(selector: dict[str, str], label: str, advice: str) -> None:
+def test_a_missing_selector_is_offered(
+    selector: dict[str, str], hosts: int, label: str, advice: str
+) -> None:
     labels = {f"cloud.google.com/gke-tpu-{name}": value for name, value in selector.items()}
-    cluster = a_cluster().group(hosts=4).device("google.com/tpu", 4).pod(nodeSelector=labels)
+    cluster = a_cluster().group(hosts=hosts).device("google.com/tpu", 4).pod(nodeSelector=labels)
     (finding,) = findings(cluster, "tpu-node-selector-missing")
     assert finding.message == f"nodeSelector lacks gke-tpu-{label}: {advice}"
 
