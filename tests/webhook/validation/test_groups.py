@@ -38,6 +38,8 @@ CASES: dict[str, tuple[Built, set[tuple[str, str]]]] = {
         .annotation("ray.io/ippr", "[]"),
         {("job-number-not-positive", "spec.jobTemplate.backoffLimit"), ("num-of-hosts-invalid",
          "spec.jobTemplate.rayClusterSpec.workerGroupSpecs[0].numOfHosts")}),
+    "the least numbers of a job": (
+        a_job().spec(activeDeadlineSeconds=1, preRunningDeadlineSeconds=1, backoffLimit=0), set()),
     "an underscore that KubeRay cuts out of the pod's name": (
         a_cluster("c" * 50).group("under_score"), set()),
     "a name that is too long behind one that fits": (
