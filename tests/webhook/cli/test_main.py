@@ -44,6 +44,12 @@ def test_help_is_readable(words: tuple[str, ...], run: Run) -> None:
         assert all(f"ray-webhook {command}" in line for line in examples)
 
 
+def test_help_has_the_values_of_a_setting_or_their_type(run: Run) -> None:
+    out = run("serve", "--help").out
+    assert "\n  --port NUMBER, --serving.port NUMBER\n" in out
+    assert "\n  --log.admissions all|denied\n" in out
+
+
 @pytest.mark.parametrize(("words", "flags"), [
     (["help"], ["--help"]),
     (["help", "validate"], ["validate", "--help"]),
