@@ -42,7 +42,6 @@ NAMESPACES: Final = "namespaces"
 QUOTAS: Final = "resourcequotas"
 LIMIT_RANGES: Final = "limitranges"
 CONFIGURATIONS: Final = "mutatingwebhookconfigurations"
-WEBHOOKS: Final = CONFIGURATIONS
 OTHERS: Final = (EVENTS, SERVICES, NODES, NAMESPACES, CONFIGURATIONS, QUOTAS, LIMIT_RANGES)
 RAYJOBS: Final = "rayjobs"
 RAYSERVICES: Final = "rayservices"

@@ -20,12 +20,6 @@ class Built(builders.Built):
         self.kind = kind
         super().__init__(name=name)
 
-    def named(self, name: str) -> Self:
-        return self.meta(name=name)
-
-    def annotation(self, key: str, value: object) -> Self:
-        return self.annotated(key, value)
-
 
 class ClusterBuilder(Built):
     """A RayCluster with a head and, unless stated otherwise, no worker group."""

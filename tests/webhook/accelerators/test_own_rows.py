@@ -57,7 +57,7 @@ def test_claims_of_an_own_device_have_no_number() -> None:
 def test_rules_know_own_devices_and_profiles(
     profiles: Profiles, name: str, rules: set[str]
 ) -> None:
-    chosen = ray_objects.a_cluster().group(hosts=2).annotation(names.ANNOTATION_PROFILES, name)
+    chosen = ray_objects.a_cluster().group(hosts=2).annotated(names.ANNOTATION_PROFILES, name)
     cluster = chosen.build()
     for group in cluster["spec"]["workerGroupSpecs"]:
         (container, *_) = group["template"]["spec"]["containers"]

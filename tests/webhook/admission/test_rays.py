@@ -135,7 +135,7 @@ def test_levels_and_gates_come_from_the_settings() -> None:
 def test_settings_may_change_while_the_service_runs() -> None:
     handler = RayHandler()
     body = a_review(
-        a_cluster().annotation("admission.ray.io/scheduling-group", "cluster").group().build()
+        a_cluster().annotated("admission.ray.io/scheduling-group", "cluster").group().build()
     )
     said = []
     for served in (None, False, True):
@@ -200,7 +200,7 @@ def test_what_people_write_into_names_does_not_break_the_answer(name: str) -> No
         {"groups": {name: {"max-cpu": 1, "max-memory": 1, "resize-timeout": 1}}}
     ).replace("\\\\u", "\\u")
     value = (
-        a_cluster().annotation("ray.io/ippr", annotation).group(name, labels={name: "x y"}).build()
+        a_cluster().annotated("ray.io/ippr", annotation).group(name, labels={name: "x y"}).build()
     )
     response = response_to(a_review(value))
     assert response["allowed"] is False

@@ -538,7 +538,7 @@ def test_a_service_with_a_name_of_kuberays_is_noted(
 
 
 def test_variables_in_an_object_of_another_are_not_checked(validate: Run, write: Write) -> None:
-    built = a_cluster().named("a-${schema.metadata.name}").group(numOfHosts="${spec.hosts}")
+    built = a_cluster("a-${schema.metadata.name}").group(numOfHosts="${spec.hosts}")
     inner = yaml.safe_dump(built.tpu("4x4", 4).build())
     indented = "".join(f"      {line}\n" for line in inner.splitlines())
     graph = f"kind: ResourceGraphDefinition\nspec:\n  resources:\n  - template:\n{indented}"
@@ -552,7 +552,7 @@ def test_variables_in_an_object_of_another_are_not_checked(validate: Run, write:
 PART = (
     "apiVersion: ray.io/v1\nkind: RayCluster\nmetadata: {name: demo}\nspec: {rayVersion: 2.53.0}\n"
 )
-RIGHT = yaml.safe_dump(a_cluster().named("demo").group().build())
+RIGHT = yaml.safe_dump(a_cluster().group().build())
 
 
 QUOTA = """\
@@ -623,7 +623,7 @@ def test_no_file_is_kept_once_it_is_checked(tmp_path: Path) -> None:
     size = 0
     for number in range(60):
         path = tmp_path / f"{number}.yaml"
-        size += path.write_text(yaml.safe_dump(cluster.named(f"cluster-{number}").build()))
+        size += path.write_text(yaml.safe_dump(cluster.meta(name=f"cluster-{number}").build()))
     checked, kept = run_in_own_process(kept_of, tmp_path)
     assert checked == 60
     assert kept < size, "less than the text of the files is kept, let alone what it was read into"

@@ -8,12 +8,12 @@ from msgspec import structs
 
 from tests.builders import NAMESPACE
 from tests.harness.fake_api import (
+    CONFIGURATIONS,
     NAMESPACES,
     NODES,
     PODS,
     RAYCLUSTERS,
     SERVICES,
-    WEBHOOKS,
     FakeApi,
     Request,
 )
@@ -107,7 +107,7 @@ async def test_changes_of_every_kind_are_seen(fake: FakeApi) -> None:
         await eventually(lambda: followed.ids == ["ignored"])
         fake.put(NAMESPACES, {"metadata": {"name": NAMESPACE}})
         for webhook in samples()["second-webhook"].webhooks:
-            fake.put(WEBHOOKS, webhook)
+            fake.put(CONFIGURATIONS, webhook)
         await eventually(lambda: followed.ids == ["second-webhook"])
 
 

@@ -80,21 +80,21 @@ def test_an_absent_or_empty_annotation_is_no_problem(row: OptIn[object]) -> None
 @pytest.mark.parametrize("row", OPT_INS, ids=lambda row: row.annotation)
 def test_every_wrong_value_of_every_annotation_is_found(row: OptIn[object]) -> None:
     for value in WRONG[row.annotation]:
-        cluster = a_cluster().group(hosts=2).annotation(row.annotation, value)
+        cluster = a_cluster().group(hosts=2).annotated(row.annotation, value)
         assert (RULE, f"metadata.annotations[{row.annotation}]") in found(cluster), value
 
 
 @pytest.mark.parametrize("row", OPT_INS, ids=lambda row: row.annotation)
 def test_every_right_value_passes(row: OptIn[object]) -> None:
     for value in (*RIGHT[row.annotation], *(f" {value}\t" for value in RIGHT[row.annotation])):
-        cluster = a_cluster().group(hosts=2).annotation(row.annotation, value)
+        cluster = a_cluster().group(hosts=2).annotated(row.annotation, value)
         assert RULE not in rules(cluster), value
 
 
 @pytest.mark.parametrize("built", [a_job(), a_service()], ids=["RayJob", "RayService"])
 def test_an_annotation_that_kuberay_copies_is_checked_where_it_is_written(built: Built) -> None:
     assert (RULE, f"metadata.annotations[{names.ANNOTATION_PROFILES}]") in found(
-        built.annotation(names.ANNOTATION_PROFILES, "torchrunn")
+        built.annotated(names.ANNOTATION_PROFILES, "torchrunn")
     )
 
 

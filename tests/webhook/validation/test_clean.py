@@ -47,11 +47,11 @@ SANE: dict[str, Built] = {
      .container(image="registry.example/llm/ray-serve:1.0.3"),
     "a nightly image": a_cluster().group().container(image="rayproject/ray:nightly-py310-gpu"),
     "in-place resize of memory alone": a_cluster().spec(rayVersion="2.56.0")
-     .annotation("ray.io/ippr", MEMORY).head_container(image="r:1", resources=CPU).autoscaled()
+     .annotated("ray.io/ippr", MEMORY).head_container(image="r:1", resources=CPU).autoscaled()
      .group().container(image="r:1"),
-    "an empty resize annotation": a_cluster().annotation("ray.io/ippr", "").group(),
+    "an empty resize annotation": a_cluster().annotated("ray.io/ippr", "").group(),
     "in-place resize where the release is unknown": a_cluster().spec(rayVersion=None)
-     .annotation("ray.io/ippr", IPPR).head_container(image="r:1", resources=CPU).autoscaled()
+     .annotated("ray.io/ippr", IPPR).head_container(image="r:1", resources=CPU).autoscaled()
      .group().container(image="r:1"),
     "gang scheduling by Yunikorn": a_cluster().label("ray.io/gang-scheduling-enabled", "true")
      .label("yunikorn.apache.org/queue", "root.default").group(),

@@ -167,7 +167,7 @@ def test_cores_are_rounded_up_and_limits_come_before_requests(resources: Json, c
 
 def test_a_cluster_that_replaces_the_start_command_holds_anything() -> None:
     job = a_job(gpus()).spec(entrypointNumGpus=8)
-    assert said(job.annotation("ray.io/overwrite-container-cmd", "true")) == []
+    assert said(job.annotated("ray.io/overwrite-container-cmd", "true")) == []
     cluster = gpus().pod_annotation("ray.io/overwrite-container-cmd", "true")
     assert said(a_job(cluster).spec(entrypointNumGpus=8)) == []
 

@@ -30,12 +30,12 @@ def single_host_slices() -> ClusterBuilder:
 
 CASES: dict[str, tuple[Built, set[tuple[str, str]]]] = {
     "a RayService with its own path and annotations": (
-        a_service(a_cluster().group(hosts=0)).annotation("ray.io/ippr", "[]"),
+        a_service(a_cluster().group(hosts=0)).annotated("ray.io/ippr", "[]"),
         {("num-of-hosts-invalid", "spec.rayClusterConfig.workerGroupSpecs[0].numOfHosts"),
          ("ippr-malformed", "metadata.annotations[ray.io/ippr]")}),
     "a RayCronJob, whose annotations are not copied": (
         a_cron_job(a_job(a_cluster().group(hosts=0)).spec(backoffLimit=-1))
-        .annotation("ray.io/ippr", "[]"),
+        .annotated("ray.io/ippr", "[]"),
         {("job-number-not-positive", "spec.jobTemplate.backoffLimit"), ("num-of-hosts-invalid",
          "spec.jobTemplate.rayClusterSpec.workerGroupSpecs[0].numOfHosts")}),
     "the least numbers of a job": (
@@ -185,7 +185,7 @@ def test_another_number_of_hosts_in_the_template_is_wrong_in_every_kind(
     warned: bool,
 ) -> None:
     cluster = a_cluster().group(hosts=hosts).device("nvidia.com/gpu", 8).env(name, number)
-    built = build(cluster).annotation("admission.ray.io/profiles", profiles)
+    built = build(cluster).annotated("admission.ray.io/profiles", profiles)
     path = ".env[0].value"
     paths = [finding.path for finding in findings(built, "identity-by-hand")]
     assert [each.endswith(path) for each in paths] == ([True] if warned else [])
@@ -282,9 +282,9 @@ def test_the_head_is_no_rendezvous_host(hosts: int, head: int, profiles: str, wa
     cluster = a_cluster().group(hosts=hosts).device("nvidia.com/gpu", 8)
     cluster.head_container(resources={"limits": {"nvidia.com/gpu": head}})
     for built, runs_jobs in ((a_job(cluster), True), (a_service(cluster), False), (cluster, True)):
-        built.annotation("admission.ray.io/profiles", profiles)
+        built.annotated("admission.ray.io/profiles", profiles)
         assert bool(findings(built, "head-not-counted")) is (warned and runs_jobs)
-    serving = cluster.annotation("ray.io/enable-serve-service", "true")
+    serving = cluster.annotated("ray.io/enable-serve-service", "true")
     assert not findings(serving, "head-not-counted")
 
 

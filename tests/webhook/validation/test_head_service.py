@@ -58,7 +58,7 @@ def test_a_service_has_a_port(
     assert found(a_service(cluster), settings) == expected
     bare = set() if fine else {(RULE, f"spec.{PORTS}")}
     assert found(cluster, settings) == set()
-    assert found(cluster.annotation(SERVING, "true"), settings) == bare
+    assert found(cluster.annotated(SERVING, "true"), settings) == bare
 
 
 def test_a_serve_service_with_ports_needs_none() -> None:

@@ -109,7 +109,7 @@ def test_durations_are_parsed_as_by_go(text: str, nanoseconds: int | None) -> No
     ("-1", False), ("1d", False), (str(2**63 - 1), True), (str(2**63), False),
 ])  # fmt: skip
 def test_a_timeout_as_go_reads_it(text: str, fine: bool) -> None:
-    service = a_service().annotation("ray.io/initializing-timeout", text)
+    service = a_service().annotated("ray.io/initializing-timeout", text)
     assert bool(found(service)) is not fine
 
 
@@ -139,7 +139,7 @@ def test_an_old_deletion_strategy_is_checked_like_the_new_one() -> None:
 def test_the_name_leaves_room(
     length: int, release: tuple[int, int] | None, levels: list[str]
 ) -> None:
-    listed = findings(a_cron_job().named("a" * length), settings=RuleSettings(kuberay=release))
+    listed = findings(a_cron_job().meta(name="a" * length), settings=RuleSettings(kuberay=release))
     assert [each.level for each in listed] == levels
 
 

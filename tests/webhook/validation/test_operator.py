@@ -89,7 +89,7 @@ def test_rocksdb_finds_everything_that_is_set_by_hand() -> None:
 
 def test_settings_of_redis_outside_of_the_options_are_all_found() -> None:
     storage = "ray.io/external-storage-namespace"
-    cluster = a_cluster().spec(gcsFaultToleranceOptions={}).annotation(storage, "x")
+    cluster = a_cluster().spec(gcsFaultToleranceOptions={}).annotated(storage, "x")
     cluster.head(rayStartParams={"redis-password": "x", "redis-username": "x"})
     for name in ("REDIS_PASSWORD", "RAY_REDIS_ADDRESS", "REDIS_USERNAME"):
         cluster.head_env(name, "x")
@@ -108,7 +108,7 @@ def test_settings_of_redis_outside_of_the_options_are_all_found() -> None:
     ("enabled", "wrong"), [("true", set()), ("TRUE", set()), ("false", {"redis-address-alone"})]
 )
 def test_the_old_annotation_turns_fault_tolerance_on(enabled: str, wrong: set[str]) -> None:
-    cluster = a_cluster().annotation("ray.io/ft-enabled", enabled)
+    cluster = a_cluster().annotated("ray.io/ft-enabled", enabled)
     assert rules(cluster.head_env("RAY_REDIS_ADDRESS", "redis:6379")) == wrong
 
 

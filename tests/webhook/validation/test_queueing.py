@@ -118,7 +118,7 @@ def in_queue() -> ClusterBuilder:
 ELASTIC = names.KUEUE_PREFIX + "elastic-job"
 GATES = [{"name": ELASTIC}]
 QUEUED: dict[str, tuple[ClusterBuilder, set[str]]] = {
-    "an elastic job and its gate": (a_queued().annotation(ELASTIC, "true")
+    "an elastic job and its gate": (a_queued().annotated(ELASTIC, "true")
      .pod(schedulingGates=GATES).head_pod(schedulingGates=GATES), set()),
     "slices of 20 hosts": (a_queued(size="20"), set()),
     "single hosts": (in_queue().group(), set()),

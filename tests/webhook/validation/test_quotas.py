@@ -345,7 +345,7 @@ def test_pods_that_a_smaller_group_ends_are_free_and_those_of_a_removed_group_ru
 
 @pytest.mark.parametrize(("built", "number"), [
     (a_cluster(), 1), (a_cluster().group(hosts=2), 2),
-    (a_cluster().annotation(names.ENABLE_SERVE_SERVICE, "true"), 2),
+    (a_cluster().annotated(names.ENABLE_SERVE_SERVICE, "true"), 2),
     (a_job(), 1),
     (a_job().spec(clusterSelector={"ray.io/cluster": "a"}), 0),
     (a_service(), 3),

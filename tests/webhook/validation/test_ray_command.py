@@ -89,7 +89,7 @@ def test_the_annotation_that_overwrites_the_command() -> None:
     command = ["sh", "-c", "pip install x; vllm serve m"]
     cluster = a_cluster().group().container(command=command)
     assert rules(cluster) == {NESTED, ENDLESS}
-    assert rules(a_cluster().annotation(OVERWRITE, "True").group().container(command=command)) == (
+    assert rules(a_cluster().annotated(OVERWRITE, "True").group().container(command=command)) == (
         set()
     )
     assert rules(cluster.pod_annotation(OVERWRITE, "true")) == set()

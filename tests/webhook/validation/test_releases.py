@@ -25,7 +25,7 @@ def levels(built: Built, kuberay: tuple[int, int] | None, **gates: bool) -> list
 
 
 @pytest.mark.parametrize("built", [
-    a_cron_job().named(LONG),
+    a_cron_job().meta(name=LONG),
     a_cron_job().spec(schedule="TZ=UTC 0 3 * * *"),
     a_cron_job().spec(schedule="CRON_TZ=Europe/Berlin @daily"),
     a_cron_job().spec(timeZone="Berlin time"),

@@ -29,7 +29,7 @@ def a_resized_cluster(**entry: object) -> ClusterBuilder:
 
 def _annotated(text: str) -> ClusterBuilder:
     image = "rayproject/ray:2.56.0"
-    cluster = a_cluster().spec(rayVersion="2.56.0").annotation("ray.io/ippr", text)
+    cluster = a_cluster().spec(rayVersion="2.56.0").annotated("ray.io/ippr", text)
     cluster.head_container(image=image, resources={"limits": {"cpu": 1}})
     return cluster.autoscaled(version="v2").group().container(image=image)
 

@@ -26,7 +26,7 @@ AT_INDEX = f"metadata.annotations[{INDEX}]"
 
 
 def asking(granularity: str) -> ClusterBuilder:
-    return a_cluster().annotation(OURS, granularity).group(hosts=4)
+    return a_cluster().annotated(OURS, granularity).group(hosts=4)
 
 
 UNKNOWN, SERVED = RuleSettings(), RuleSettings(pod_groups=True)
@@ -47,13 +47,13 @@ UNMET, NO_VALUE = "scheduling-group-obstacle", "annotation-value-invalid"
     *((asking(granularity).autoscaled(), UNKNOWN, UNMET if granularity == CLUSTER else "")
       for granularity in GRANULARITIES),
     (asking("replica").pod(evictionResponders=[{"name": "drain.example.com"}]), UNKNOWN, UNMET),
-    (a_cluster().annotation(OURS, "replica").group(), UNKNOWN, "annotation-without-effect"),
+    (a_cluster().annotated(OURS, "replica").group(), UNKNOWN, "annotation-without-effect"),
     (asking("replica").group("single"), SERVED, ""),
     (asking("replica"), HAS_NONE, "scheduling-group-not-served"),
     (a_cluster().group(), HAS_NONE, ""), (asking("pods"), HAS_NONE, NO_VALUE),
     (asking("replica").label(names.LABEL_GANG, "true"), HAS_NONE, UNMET),
-    (a_job(a_cluster().group()).annotation(OURS, "pods"), UNKNOWN, NO_VALUE),
-    (a_service(a_cluster().group()).annotation(OURS, "pods"), UNKNOWN, NO_VALUE),
+    (a_job(a_cluster().group()).annotated(OURS, "pods"), UNKNOWN, NO_VALUE),
+    (a_service(a_cluster().group()).annotated(OURS, "pods"), UNKNOWN, NO_VALUE),
 ])  # fmt: skip
 def test_what_keeps_pods_from_their_group_is_found_once(
     built: Built, settings: RuleSettings, rule: str
@@ -82,7 +82,7 @@ def test_a_scheduling_group_in_a_template_has_its_remedies(
     (names.ANNOTATION_PRIORITY_CLASS, "there is no such name"),
 ])  # fmt: skip
 def test_a_name_of_ours_that_has_no_effect_is_found(name: str, said: str) -> None:
-    (finding,) = findings(a_cluster().annotation(name, "true").group())
+    (finding,) = findings(a_cluster().annotated(name, "true").group())
     assert (finding.rule, finding.level) == ("webhook-name-unknown", "warn")
     assert said in finding.message
 
@@ -95,7 +95,7 @@ def test_a_name_of_ours_that_has_no_effect_is_found(name: str, said: str) -> Non
 def test_an_annotation_that_nothing_reads_says_what_is_missing(
     key: str, text: str, gpus: int, settings: RuleSettings, said: str
 ) -> None:
-    cluster = a_cluster().annotation(key, text).group()
+    cluster = a_cluster().annotated(key, text).group()
     if gpus:
         cluster.device("nvidia.com/gpu", gpus)
     (finding,) = findings(cluster, "annotation-without-effect", settings=settings)
@@ -117,7 +117,7 @@ def shard(group: str | None = "search", index: str | None = None) -> Built:
     cluster = a_cluster().group()
     for name, value in ((GROUP, group), (INDEX, index)):
         if value is not None:
-            cluster.annotation(name, value)
+            cluster.annotated(name, value)
     return cluster
 
 
@@ -127,9 +127,9 @@ def test_an_index_needs_a_group() -> None:
 
 
 def test_an_index_that_would_be_copied_to_several_clusters_is_refused() -> None:
-    job = a_job().annotation(GROUP, "search")
+    job = a_job().annotated(GROUP, "search")
     assert found(job) == set()
-    assert found(job.annotation(INDEX, "0")) == {("shard-index-copied", AT_INDEX)}
+    assert found(job.annotated(INDEX, "0")) == {("shard-index-copied", AT_INDEX)}
 
 
 @pytest.mark.parametrize(("old", "new", "rules"), [

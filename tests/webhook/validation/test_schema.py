@@ -59,7 +59,7 @@ def test_a_container_that_the_crd_takes(fields: Json) -> None:
     (a_cluster().spec(workerGroupSpecs={"groupName": "a"}), "spec.workerGroupSpecs"),
     (a_cluster().spec(workerGroupSpecs=["a"]), "spec.workerGroupSpecs[0]"),
     (a_cluster().spec(autoscalerOptions=[]), "spec.autoscalerOptions"),
-    (a_cluster().annotation("a", 1), "metadata.annotations[a]"),
+    (a_cluster().annotated("a", 1), "metadata.annotations[a]"),
     (a_cluster().meta(annotations=["a"]), "metadata.annotations"),
     (a_cluster().label("a", 1), "metadata.labels[a]"),
     (a_cluster().group(numOfHosts="4").tpu("2x4", 4), "spec.workerGroupSpecs[0].numOfHosts"),

@@ -214,7 +214,7 @@ def test_a_key_that_this_release_lacks_is_a_warning(key: str, release: str, text
 def test_another_edit_of_an_unusable_configuration_is_no_denial() -> None:
     text = "applications: [{name: a}]"
     old = a_service().spec(serveConfigV2=text).build()
-    new = a_service().spec(serveConfigV2=f"{text}\n").annotation("team", "blue").build()
+    new = a_service().spec(serveConfigV2=f"{text}\n").annotated("team", "blue").build()
     assert [each.level for each in check_update("RayService", old, new)] == ["warn"]
 
 

@@ -29,7 +29,7 @@ KEY = "cloud.google.com/gce-topology-subblock"
 
 def a_part(part: str, whole: str, hosts: int) -> ClusterBuilder:
     """Return a cluster with a group of sub-slices whose hosts are kept together."""
-    cluster = a_cluster().annotation(names.ANNOTATION_TOPOLOGY_KEY, KEY).group(hosts=hosts)
+    cluster = a_cluster().annotated(names.ANNOTATION_TOPOLOGY_KEY, KEY).group(hosts=hosts)
     return cluster.tpu(whole, 4).pod_annotation(names.ANNOTATION_SLICE_TOPOLOGY, part)
 
 

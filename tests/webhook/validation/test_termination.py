@@ -21,7 +21,7 @@ def test_the_drain_of_a_template(
 ) -> None:
     cluster = a_cluster().group().env(names.RAY_DRAIN_TIMEOUT, own)
     if asked:
-        cluster.annotation(names.ANNOTATION_DRAIN_SECONDS, asked)
+        cluster.annotated(names.ANNOTATION_DRAIN_SECONDS, asked)
     if grace is not None:
         cluster.pod(terminationGracePeriodSeconds=grace)
     assert (RULE in found(cluster)) is warned
@@ -29,8 +29,8 @@ def test_the_drain_of_a_template(
 
 def test_a_hook_is_found_once_an_object_in_files_and_not_on_the_head() -> None:
     cluster = a_cluster().group("a").container(lifecycle=HOOK).group("b").container(lifecycle=HOOK)
-    cluster.annotation(names.ANNOTATION_DRAIN_SECONDS, "120")
-    head = a_cluster().annotation(names.ANNOTATION_DRAIN_SECONDS, "120")
+    cluster.annotated(names.ANNOTATION_DRAIN_SECONDS, "120")
+    head = a_cluster().annotated(names.ANNOTATION_DRAIN_SECONDS, "120")
     warned = [each.path for each in check_file("RayCluster", cluster.build())]
     assert warned == [
         "spec.workerGroupSpecs[0].template.spec.containers[0].lifecycle.preStop.exec.command"

@@ -60,7 +60,7 @@ UPDATES: dict[str, tuple[Built, Built, set[tuple[str, str, str]]]] = {
     "a finalizer that goes": (
         broken_cluster().meta(finalizers=["ray.io/gcs-ft"], resourceVersion="1"),
         broken_cluster().meta(resourceVersion="2"), set()),
-    "an annotation": (a_cluster().group(), a_cluster().group().annotation("ray.io/ippr", "[]"),
+    "an annotation": (a_cluster().group(), a_cluster().group().annotated("ray.io/ippr", "[]"),
      {("warn", "ippr-malformed", "metadata.annotations[ray.io/ippr]")}),
     "a cluster that does not run": (
         a_cluster().spec(suspend=True).group("a", hosts=2).group("b"),
@@ -129,7 +129,7 @@ def test_a_container_that_is_renamed_keeps_its_old_problem_as_a_warning() -> Non
 def test_one_more_problem_of_a_field_that_had_one_is_new() -> None:
     problem = ("ippr-malformed", "metadata.annotations[ray.io/ippr]")
     old, new = (
-        a_cluster().autoscaled(version="v2").group().annotation("ray.io/ippr", text)
+        a_cluster().autoscaled(version="v2").group().annotated("ray.io/ippr", text)
         for text in ('{"groups": {"a": 1}}', '{"groups": {"a": 1, "b": 1}}')
     )
     for each in (old, new):
@@ -145,7 +145,7 @@ def test_a_warning_that_an_update_turns_into_a_denial_is_new() -> None:
         for each in (a_cluster(), a_cluster().autoscaled(), a_cluster().autoscaled())
     )
     assert ("deny", *problem) in found_in_update(before, after)
-    assert ("warn", *problem) in found_in_update(after, later.annotation("a", "b"))
+    assert ("warn", *problem) in found_in_update(after, later.annotated("a", "b"))
 
 
 @pytest.mark.parametrize(
