@@ -1,8 +1,18 @@
-"""A multi-host GPU replica has a rendezvous; processes keep their own variables."""
+"""Multi-host GPU replicas have a rendezvous, and shards an index; values of the user stay."""
 
+import msgspec
 import pytest
 
-from tests.builders import PodBuilder, a_cluster, a_pod, decide, env_names, env_of
+from tests.builders import (
+    PodBuilder,
+    Webhook,
+    a_cluster,
+    a_pod,
+    cluster_config,
+    decide,
+    env_names,
+    env_of,
+)
 from webhook.api import names
 
 CLUSTER = a_cluster("c").group("g", hosts=2, replicas=2).group("single")
@@ -10,18 +20,15 @@ RENDEZVOUS = {
     names.NNODES: "2", names.NODE_RANK: "1", names.MASTER_ADDR: "g-1-0.c-headless.team.svc",
     names.MASTER_PORT: "29500"}  # fmt: skip
 """The variables of host 1 of replica 1."""
-
-
 TORCHRUN = a_cluster("c").group("g", hosts=2).opting(profiles="torchrun")
-
-
-def a_host(*identity: int) -> PodBuilder:
-    pod = a_pod().worker("g").of("c").gpu(8)
-    return pod.identity(identity[0], identity[1], "g-xh3hf") if identity else pod
 
 
 def a_worker(group: str = "g") -> PodBuilder:
     return a_pod().worker(group).of("c")
+
+
+def a_host(replica: int = 0) -> PodBuilder:
+    return a_worker().gpu(8).identity(replica, 1, "g-xh3hf")
 
 
 def given(pod: PodBuilder) -> dict[str, str]:
@@ -30,11 +37,11 @@ def given(pod: PodBuilder) -> dict[str, str]:
 
 def profiled(profiles: str, pod: PodBuilder | None = None) -> dict[str, str]:
     cluster = a_cluster("c").group("g", hosts=2).opting(profiles=profiles)
-    return env_of(decide(pod or a_host(0, 1), cluster).pod)
+    return env_of(decide(pod or a_host(), cluster).pod)
 
 
 def test_a_host_knows_its_rank_and_its_master() -> None:
-    assert given(a_host(1, 1)) == RENDEZVOUS
+    assert given(a_host(1)) == RENDEZVOUS
 
 
 @pytest.mark.parametrize(("pod", "meets"), [
@@ -142,3 +149,56 @@ def test_a_container_that_names_a_claim_of_gpus_asks_for_gpus(claim: str, counts
     env = env_of(decide(pod, TORCHRUN).pod)
     assert (env.get(names.NNODES) == "2") is counts
     assert names.PET_NPROC_PER_NODE not in env
+
+
+SHARD = a_cluster("c").group("g").opting(shard_group="search", shard_index="3")
+
+
+@pytest.mark.parametrize("node_type", ["head", "worker"])
+def test_every_container_of_head_and_workers_knows_its_shard(node_type: str) -> None:
+    pod = a_worker().label(names.LABEL_NODE_TYPE, node_type)
+    decided = decide(pod.container("sidecar").init("wait"), SHARD)
+    for container in ("ray-worker", "sidecar", "wait"):
+        found = env_of(decided.pod, container)
+        assert (found[names.RAY_SHARD_INDEX], found[names.RAY_SHARD_GROUP]) == ("3", "search")
+    assert decided.answer.warnings == ()
+
+
+def test_a_value_of_the_user_stays_with_a_warning() -> None:
+    decided = decide(a_worker().env(names.RAY_SHARD_INDEX, "9"), SHARD)
+    assert env_of(decided.pod)[names.RAY_SHARD_INDEX] == "9"
+    assert env_of(decided.pod)[names.RAY_SHARD_GROUP] == "search"
+    assert len(decided.answer.warnings) == 1
+
+
+@pytest.mark.parametrize("index", ["", "x", "01"])
+def test_a_cluster_without_an_index_warns_and_sets_nothing(index: str) -> None:
+    webhook = Webhook()
+    webhook.clusters.put(msgspec.structs.replace(cluster_config(SHARD), shard_index=index))
+    decided = webhook.admit(a_worker().build())
+    assert names.RAY_SHARD_INDEX not in env_of(decided.pod)
+    (warning,) = decided.answer.warnings
+    assert names.ANNOTATION_SHARD_INDEX in warning
+
+
+def test_a_cluster_in_a_file_has_the_index_that_its_creation_would_have_given_it() -> None:
+    first = SHARD.build()
+    second = a_cluster("d").group("g").opting(shard_group="search").build()
+    webhook = Webhook(second, first)
+    for cluster, index in (("d", "0"), ("c", "3")):
+        pod = webhook.admit(a_pod().worker("g").of(cluster).build()).pod
+        assert env_of(pod)[names.RAY_SHARD_INDEX] == index
+
+
+def test_an_index_alone_is_no_shard() -> None:
+    decided = decide(a_worker(), a_cluster("c").group("g").opting(shard_index="0"))
+    assert names.RAY_SHARD_INDEX not in env_of(decided.pod)
+    assert decided.answer.warnings == ()
+
+
+def test_all_containers_know_how_many_shards_there_are() -> None:
+    counted = a_cluster("c").group("g").opting(shard_group="search", shard_count="8")
+    decided = decide(a_worker().container("sidecar"), counted.opting(shard_index="3"))
+    for container in ("ray-worker", "sidecar"):
+        assert env_of(decided.pod, container)[names.RAY_SHARD_COUNT] == "8"
+    assert names.RAY_SHARD_COUNT not in env_of(decide(a_worker(), SHARD).pod)
