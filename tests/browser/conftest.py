@@ -1,14 +1,18 @@
 """Chromium, and a dashboard of a fake cluster."""
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib.util import find_spec
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 
 from tests.browser.install import chromium
-from tests.browser.played import Cluster, dashboard
+from tests.harness.api_thread import Cluster
 from tests.harness.scenes import Scene
+from tests.harness.served import kubeconfig
+from tests.harness.server import serving_dashboard
 from tests.webhook.diagnostics.samples import samples
 
 if TYPE_CHECKING:
@@ -28,6 +32,13 @@ class Shown(NamedTuple):
     cluster: Cluster
     scene: Scene
     address: str
+
+
+@contextmanager
+def dashboard(cluster: Cluster, folder: Path) -> Iterator[str]:
+    config = kubeconfig(folder, cluster.api.port)
+    with serving_dashboard("-A", "--kubeconfig", str(config)) as address:
+        yield address
 
 
 @pytest.fixture(scope="session")

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page, Route, expect
 
-from tests.browser.conftest import LIVE_MS, Shown, opened
+from tests.browser.conftest import LIVE_MS, Shown, dashboard, opened
 from tests.browser.install import AXE
 from tests.browser.pictures import TEXTS, WINDOWS, open_page, text_in, write_state
-from tests.browser.played import Cluster, dashboard
+from tests.harness.api_thread import Cluster
 from tests.harness.fake_api import PODS, RAYCLUSTERS
 from tests.harness.fleet import Fleet
 from tests.harness.scenes import Scene

@@ -42,7 +42,12 @@ NAMESPACES: Final = "namespaces"
 QUOTAS: Final = "resourcequotas"
 LIMIT_RANGES: Final = "limitranges"
 CONFIGURATIONS: Final = "mutatingwebhookconfigurations"
-OTHERS: Final = (EVENTS, SERVICES, NODES, NAMESPACES, CONFIGURATIONS, QUOTAS, LIMIT_RANGES)
+VALIDATING: Final = "validatingwebhookconfigurations"
+SECRETS: Final = "secrets"
+OTHERS: Final = (
+    *(EVENTS, SERVICES, NODES, NAMESPACES, CONFIGURATIONS, VALIDATING, SECRETS, QUOTAS),
+    LIMIT_RANGES,
+)
 RAYJOBS: Final = "rayjobs"
 RAYSERVICES: Final = "rayservices"
 _RESOURCES: Final = (PODS, RAYCLUSTERS, RAYJOBS, RAYSERVICES, LEASES, CRDS, *OTHERS)
@@ -73,7 +78,8 @@ class Request:
     verb: str
     resource: str
     query: dict[str, str]
-    authorization: str
+    headers: dict[str, str]
+    path: str
     at: float
     name: str
     namespace: str
@@ -308,12 +314,11 @@ class FakeApi:
         namespace, resource, name = _resource(url.path)
         if verb == "create":
             name = content.get("metadata", {}).get("name", "")
-        authorization = headers.get("authorization", "").strip()
         now = asyncio.get_running_loop().time()
-        request = Request(verb, resource, query, authorization, now, name, namespace)
+        request = Request(verb, resource, query, headers, url.path, now, name, namespace)
         self.requests.append(request)
         try:
-            found = self._find(request, url.path, headers.get("accept", ""), content)
+            found = self._find(request, content)
             if found is not None:
                 return await _send(writer, found, 201 if verb == "create" else 200)
             fault = self._fault(verb, resource)
@@ -322,12 +327,14 @@ class FakeApi:
             respond = self._watch if verb == "watch" else self._list
             return await respond(writer, request, fault)
         except Refusal as refusal:
-            return await _refuse(writer, refusal.status)
+            return await _refuse(writer, refusal.status, url.path)
 
-    def _find(self, request: Request, path: str, accept: str, content: Any) -> Object | None:  # noqa: ANN401
+    def _find(self, request: Request, content: Any) -> Object | None:  # noqa: ANN401
         """Return what a request finds or writes, None for lists and watches. Raises Refusal."""
-        denied = self.accepts not in ("", request.authorization)
-        if status := 401 if denied else self.before(request):
+        path, accept = request.path, request.headers.get("accept", "")
+        denied = self.accepts not in ("", request.headers.get("authorization", "").strip())
+        strange = request.verb == "patch" and request.headers["content-type"] != _JSON_PATCH
+        if status := 401 if denied else 415 if strange else self.before(request):
             raise Refusal(status)
         if found := self._discover(request.resource, path, accept):
             return found
@@ -504,6 +511,7 @@ _WRITTEN: Final = {
     "scheduling.k8s.io": (WORKLOADS, PODGROUPS),
     "resource.nvidia.com": (COMPUTE_DOMAINS,),
 }
+_JSON_PATCH: Final = "application/json-patch+json"
 _VERBS: Final = {"POST": "create", "PATCH": "patch", "DELETE": "delete", "PUT": "update"}
 
 
@@ -576,7 +584,7 @@ def _matcher(request: Request) -> Callable[[Object], bool]:
     return matches
 
 
-async def _refuse(writer: asyncio.StreamWriter, status: int) -> bool:
-    content = {"kind": "Status", "code": status, "message": f"refused with {status}"}
+async def _refuse(writer: asyncio.StreamWriter, status: int, path: str) -> bool:
+    content = {"kind": "Status", "code": status, "message": f"{path} refused with {status}"}
     after = [b"Retry-After: 1"] if status == 429 else []
     return await _send(writer, content, status, *after)

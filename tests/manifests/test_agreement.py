@@ -13,7 +13,6 @@ from tests.e2e.installation import granted
 from tests.harness.fake_api import RAYCLUSTERS, FakeApi
 from tests.harness.following import eventually
 from tests.harness.publishing import a_cluster, counts, groups_of, opted_out, publishing, templates
-from tests.harness.registry import registry
 from tests.harness.scenes import MUTATING
 from tests.harness.scheduling_rules import PODGROUPS, WORKLOADS
 from tests.harness.server import Running
@@ -31,7 +30,7 @@ from tests.manifests.render import (
     pod_of,
     webhooks,
 )
-from tests.webhook.certs.test_vault import source, with_vault
+from tests.webhook.certs.test_vault import store, vault
 from webhook.api import names
 from webhook.cache import kuberay_release
 from webhook.config.configuration import Settings, Tls, known
@@ -293,15 +292,13 @@ def test_the_leaf_is_signed_by_the_authority_and_never_by_the_self_signed_issuer
                 assert annotations.get("cert-manager.io/inject-ca-from") == injected
 
 
-def test_the_self_signed_mode_may_do_what_it_does_and_nothing_else(tmp_path: Path) -> None:
-    with registry() as objects:
-        with_vault(objects, tmp_path, lambda secret_store: source(secret_store).fetch())
-        done = {
-            (method, *re.findall(r"/([a-z]+)/([a-z-]+)$", path)[0])
-            for method, path in objects.requests
-        }
-    verbs = {"GET": "get", "PATCH": "patch"}
-    wanted = {(verbs[method], resource, name) for method, resource, name in done}
+async def test_the_self_signed_mode_may_do_what_it_does_and_nothing_else() -> None:
+    async with FakeApi().serving() as api:
+        store(api)
+        async with vault(api) as fetch:
+            await fetch()
+    verbs = {"list": "get", "patch": "patch"}
+    wanted = {(verbs[each.verb], each.resource, each.name) for each in api.requests}
     definition = ("get", *kuberay_release.PATH.split("/")[-2:])
     leased = {(verb, "leases", LEASE) for verb in ("get", "patch")}
     assert {*wanted, definition} | leased == named_permissions(installation("self-signed"))

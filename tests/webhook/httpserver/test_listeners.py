@@ -15,8 +15,9 @@ import httpx
 import pytest
 from fastapi import FastAPI
 
+from tests.harness.api_thread import Cluster
 from tests.harness.listener import until
-from tests.harness.registry import registry
+from tests.harness.served import kubeconfig
 from tests.harness.server import PROGRAM
 from webhook.cli.main import main
 from webhook.httpserver.server import HttpServer
@@ -43,10 +44,10 @@ def listening(process: str, folder: Path, *flags: str) -> Iterator[list[str]]:
     """Run a process, and yield its addresses once it listens; both its streams are `log`."""
     assert main(["certs", "issue", "--dir", str(folder)]) == 0
     log = folder / "log"
-    with registry() as objects, log.open("w") as out:
+    with Cluster().serving() as cluster, log.open("w") as out:
         more = {
             "serve": f"--tls.cert-dir={folder}",
-            "controller": f"--kubeconfig={objects.kubeconfig(folder)}",
+            "controller": f"--kubeconfig={kubeconfig(folder, cluster.api.port)}",
         }
         words = [sys.executable, *PROGRAM, process, *FLAGS[process], more[process], *flags]
         with subprocess.Popen(words, stdout=out, stderr=subprocess.STDOUT) as program:

@@ -1,31 +1,27 @@
-"""A fake cluster in a separate thread, and a dashboard of it."""
+"""A fake API server in a separate thread."""
 
 import asyncio
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Final
 
 from tests.harness.fake_api import FakeApi
 from tests.harness.scenes import Object, Scene
-from tests.harness.served import kubeconfig
-from tests.harness.server import serving_dashboard
 
-_SECONDS: Final = 30.0
+_SECONDS: Final = 60.0
 
 
 class Cluster:
     """A fake API server whose objects a test changes from outside of its event loop."""
 
     def __init__(self) -> None:
-        self.api = FakeApi()
-        self.api.served.add("v1beta1")
+        self.api = FakeApi(served={"v1beta1"})
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever)
 
-    def put(self, resource: str, *objects: Object) -> None:
-        self.done(lambda: [self.api.put(resource, each) for each in objects])
+    def put(self, resource: str, found: Object) -> None:
+        self.done(lambda: self.api.put(resource, found))
 
     def delete(self, resource: str, name: str, namespace: str = "team") -> None:
         self.done(lambda: self.api.delete(resource, name, namespace))
@@ -50,10 +46,3 @@ class Cluster:
             self._loop.call_soon_threadsafe(self._loop.stop)
             self._thread.join()
             self._loop.close()
-
-
-@contextmanager
-def dashboard(cluster: Cluster, folder: Path) -> Iterator[str]:
-    config = kubeconfig(folder, cluster.api.port)
-    with serving_dashboard("-A", "--kubeconfig", str(config)) as address:
-        yield address
