@@ -30,7 +30,7 @@ from tests.manifests.render import (
     pod_of,
     webhooks,
 )
-from tests.webhook.certs.test_vault import store, vault
+from tests.webhook.certs.test_selfsigned import store, vault
 from webhook.api import names
 from webhook.cache import kuberay_release
 from webhook.config.configuration import Settings, Tls, known

@@ -445,3 +445,16 @@ async def test_hostile_texts_of_objects_reach_the_page_escaped() -> None:
         assert not [character for character in NEVER if character in text], path
     groups = json.loads(texts[data[0]])["clusters"][0]["groups"]
     assert [group["name"] for group in groups] == ["tpu", HOSTILE]
+
+
+def test_only_the_printed_token_and_its_cookie_are_accepted() -> None:
+    session = Session()
+    for other in ("", "guess", Session().token):
+        assert session.enter(other) is None
+        assert not session.is_of(other, other)
+    cookie = session.enter(session.token)
+    assert cookie
+    assert cookie != session.token
+    assert session.is_of(cookie, "")
+    assert session.is_of("", session.token)
+    assert not session.is_of(session.token, cookie)

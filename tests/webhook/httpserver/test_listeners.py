@@ -1,6 +1,9 @@
-"""The addresses on which processes listen: all of IPv6 and IPv4 by default."""
+"""The addresses on which processes listen: all of IPv6 and IPv4 by default; their log on both
+streams.
+"""
 
 import asyncio
+import json
 import re
 import socket
 import ssl
@@ -92,3 +95,15 @@ async def test_a_machine_without_ipv6_listens_on_ipv4(monkeypatch: pytest.Monkey
         await asyncio.open_connection("::1", port)
     serving.cancel()
     await asyncio.gather(serving, return_exceptions=True)
+
+
+@pytest.mark.parametrize(
+    ("command", "form"), [("serve", "json"), ("controller", "json"), ("controller", "text")]
+)
+def test_each_line_has_the_form_of_the_log(command: str, form: str, tmp_path: Path) -> None:
+    with listening(command, tmp_path, f"--log.format={form}") as addresses:
+        assert addresses
+    if form == "json":
+        events = [json.loads(line) for line in (tmp_path / "log").read_text().splitlines()]
+        assert "listening" in {each["event"] for each in events}
+        assert {each["process"] for each in events} == {command}
