@@ -12,7 +12,7 @@ from tests.e2e import compatibility
 from tests.manifests import chart_page, chart_schema, install
 from tests.pages import annotations, commands, diagnoses, metrics, rules, settings
 from tests.scenarios.admitted import SCENARIOS, admission, admitted, text_of
-from tests.webhook.diagnostics import alerts
+from tests.webhook.diagnostics import test_alerts
 
 Files = Mapping[Path, str]
 
@@ -33,7 +33,7 @@ GENERATED: Final[Mapping[str, Callable[[], Files]]] = {
         diagnoses.PAGE: diagnoses.page(),
         diagnoses.SCHEMA: diagnoses.schema_text(),
     },
-    "alerts": alerts.files,
+    "alerts": test_alerts.files,
     "metrics": lambda: {metrics.PAGE: metrics.page()},
     "compatibility": lambda: {compatibility.PAGE: compatibility.page()},
     "settings": lambda: {settings.PAGE: settings.page()},

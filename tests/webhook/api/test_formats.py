@@ -1,13 +1,16 @@
 """Names, paths, printable text and marks have the formats that their readers require."""
 
+import ast
 import json
 from collections.abc import Callable
+from pathlib import Path
 
 import jsonpatch
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from webhook.api import names
 from webhook.api.formats import (
     escape_json,
     format_pointer,
@@ -111,3 +114,16 @@ def test_a_mark_is_read_on_its_pod_alone_and_is_a_label_value(reason: str) -> No
 @pytest.mark.parametrize("text", ["", LOST, UID, f"{LOST}{UID}"])
 def test_what_does_not_end_with_the_uid_is_no_mark(text: str) -> None:
     assert read_mark(text, UID) == read_mark(text, "") == ""
+
+
+CODE = Path(names.__file__).parents[1]
+
+
+def test_every_name_is_read_by_something() -> None:
+    read = {
+        node.attr if isinstance(node, ast.Attribute) else node.id
+        for path in CODE.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Attribute | ast.Name) and isinstance(node.ctx, ast.Load)
+    }
+    assert [name for name in vars(names) if name.isupper() and name not in read] == []

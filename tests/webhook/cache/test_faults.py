@@ -11,6 +11,8 @@ from msgspec.structs import replace
 from tests.harness.fake_api import PODS, RAYCLUSTERS, FakeApi, Fault
 from tests.harness.following import QUICK, beside, client_of, eventually, following, plain
 from tests.harness.objects import KEY, a_pod, a_raycluster, terminating
+from tests.harness.scenes import Scene
+from webhook.cache.cluster_cache import REPORTED, Observing
 from webhook.cache.informer import ListWatch
 from webhook.cache.serve_stores import PodStore, pods_in
 from webhook.groups.identity import HostIdentity
@@ -18,6 +20,7 @@ from webhook.groups.identity_index import Membership
 from webhook.kubeclient import wire
 from webhook.kubeclient.errors import ApiError
 from webhook.kubeclient.timeouts import Backoff, Clock, Timing
+from webhook.objects.object_cache import ObjectCache
 
 BROKEN_WATCHES = {
     Fault.RESET: "disconnected", Fault.SILENCE: "timeout", Fault.UNAUTHORIZED: "unauthorized",
@@ -296,3 +299,30 @@ async def test_a_list_whose_pages_never_end_is_an_error(monkeypatch: pytest.Monk
             api.put(PODS, a_pod(f"pod-{host}", identity(0, host)))
         with pytest.raises(ApiError, match="more than 3 pages"):
             await wire.read_list(client, pods_in(""), 5.0)
+
+
+HOST = "llama-tpu-worker-0-3"
+
+
+async def test_changes_during_an_outage_are_seen_by_the_next_list(api: FakeApi) -> None:
+    api.store(Scene().resources)
+    object_cache = ObjectCache()
+
+    def pods() -> set[str]:
+        return {pod.name for pod in object_cache.pods.all}
+
+    async with client_of(plain(api)) as client:
+        observing = Observing(client, object_cache, timing=QUICK, other_kinds=REPORTED)
+        async with beside(observing.run()):
+            await eventually(lambda: observing.listed)
+            assert len(pods()) == 9
+            api.mute()
+            api.delete(PODS, HOST, "team")
+            api.compact()
+            api.plan("watch", Fault.EXPIRED)
+            await api.down()
+            await eventually(lambda: observing.problem == "refused")
+            assert len(pods()) == 9
+            await api.up()
+            await eventually(lambda: HOST not in pods())
+            assert len(pods()) == 8

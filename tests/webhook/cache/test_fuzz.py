@@ -1,4 +1,4 @@
-"""Malformed events of a watch: they never end the process or affect the next valid event."""
+"""Malformed lists and events: they never end the process or affect the next valid event."""
 
 import asyncio
 import json
@@ -17,10 +17,11 @@ from tests.harness.objects import KEY, a_pod, a_raycluster, served_by_another
 from tests.lab.hostile.bodies import changed, damaged
 from webhook.cache.informer import ListWatch
 from webhook.cache.serve_stores import PodStore, RayClusterStore, pods_in, rayclusters_in
-from webhook.cache.store import Store
+from webhook.cache.store import Store, number
 from webhook.groups.group_config import ClusterIndex
 from webhook.groups.identity import HostIdentity
 from webhook.groups.identity_index import Member, Membership
+from webhook.kubeclient.errors import ApiError
 from webhook.kubeclient.timeouts import Clock
 from webhook.kubeclient.wire import Resource
 
@@ -118,3 +119,36 @@ def test_odd_rayclusters_leave_the_next_right(lines: list[tuple[str, random.Rand
     cluster_config = index.get("default", "last")
     assert cluster_config is not None
     assert cluster_config.groups["tpu"].num_of_hosts == 4
+
+
+PODS, RAYCLUSTERS = pods_in("default").codec, rayclusters_in("default").codec
+
+
+@pytest.mark.parametrize(("version", "value"), [
+    ("0", 0), ("17", 17), ("18446744073709551615", 2**64 - 1),
+    *((text, 0) for text in ("", "x", "-1", "1.5", "٣", "9" * 21, "9" * 5000)),
+])  # fmt: skip
+def test_a_version_is_its_number(version: str, value: int) -> None:
+    assert number(version) == value
+
+
+KEYS = st.sampled_from(
+    ["metadata", "spec", "labels", "name", "uid", "resourceVersion", "workerGroupSpecs", "items"]
+)
+VALUES: st.SearchStrategy[object] = st.recursive(
+    st.none() | st.booleans() | st.text(max_size=9),
+    lambda inner: st.dictionaries(KEYS, inner, max_size=4) | st.lists(inner, max_size=3),
+    max_leaves=12,
+)
+
+
+@given(objects=st.lists(VALUES, max_size=4))
+def test_a_list_of_anything_is_read_without_invalid_or_garbled(objects: list[object]) -> None:
+    body = json.dumps({"metadata": {"resourceVersion": "7"}, "items": objects}).encode()
+    for codec in (PODS, RAYCLUSTERS):
+        try:
+            [(meta, items)] = codec.portions(body)
+        except ApiError:
+            continue
+        assert meta.resource_version == "7"
+        assert len(items) <= len(objects)

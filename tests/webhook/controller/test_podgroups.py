@@ -1,8 +1,9 @@
-"""The desired PodGroups of a RayCluster, their numbers of pods, and when a Workload is needed."""
+"""The desired PodGroups and ComputeDomains of a RayCluster, and when a Workload is needed."""
 
 import pytest
 
 from tests.builders import NAMESPACE, ClusterBuilder, a_cluster, cluster_config, uid_of
+from webhook.controller.podgroups.domains import build_desired_domains
 from webhook.groups.annotations import CLUSTER, REPLICA, WORKER_GROUP
 from webhook.groups.identity import GroupKey, HostIdentity
 from webhook.groups.identity_index import Member, Membership
@@ -14,6 +15,7 @@ from webhook.groups.pod_groups import (
     build_desired,
     list_replica_names,
 )
+from webhook.groups.scheduling_groups import digest
 
 
 def asking(granularity: str) -> ClusterBuilder:
@@ -169,3 +171,49 @@ def test_pods_of_a_previous_cluster_of_the_same_name_do_not_count() -> None:
         "p", Member(GroupKey(NAMESPACE, "another-uid", "tpu"), HostIdentity(0, 0, "tpu-bcdfg"))
     )
     assert counts(desired(asking(REPLICA).group("tpu", hosts=2), members)) == {}
+
+
+UID = digest(uid_of("c"))
+GPUS = [{"name": "ray-worker", "resources": {"limits": {"nvidia.com/gpu": 4}}}]
+
+
+def with_gpus() -> ClusterBuilder:
+    """Return a RayCluster with GPUs in a group of two hosts and in one of single hosts."""
+    template = {"spec": {"containers": GPUS}}
+    cluster = a_cluster("c").group("g", hosts=2, replicas=2, template=template)
+    return cluster.group("single", replicas=16, template=template).group("cpu", hosts=2)
+
+
+def domains(
+    cluster: ClusterBuilder, scope: str, *identities: tuple[str, HostIdentity]
+) -> list[str]:
+    """Return the names of the ComputeDomains that should exist, with pods in these identities."""
+    known = cluster_config(cluster.opting(compute_domain=scope))
+    found = build_desired_domains(known, list_replica_names(known, with_pods(*identities)))
+    assert found.workload is None
+    return [each.name for each in found.pod_groups]
+
+
+@pytest.mark.parametrize(("scope", "expected"), [
+    ("cluster", [f"c-all-{UID}"]),
+    ("worker-group", [f"c-worker-g-{UID}", f"c-worker-single-{UID}"]),
+    ("replica", []), ("", []), ("pods", []),
+])  # fmt: skip
+def test_domains_exist_as_long_as_they_are_asked_for(scope: str, expected: list[str]) -> None:
+    assert domains(with_gpus(), scope) == expected
+
+
+def test_a_replica_of_several_hosts_has_a_domain_from_its_first_pod_on() -> None:
+    identities = [
+        ("g", HostIdentity(0, 0, "g-bcdfg")), ("g", HostIdentity(1, 1, "g-hjklm")),
+        ("single", HostIdentity(0, 0, "")), ("cpu", HostIdentity(0, 0, "cpu-bcdfg"))]  # fmt: skip
+    assert domains(with_gpus(), "replica", *identities) == [
+        "c-worker-g-bcdfg",
+        "c-worker-g-hjklm",
+    ]
+
+
+def test_a_cluster_whose_head_alone_has_gpus_has_a_domain() -> None:
+    cluster = a_cluster("c").group("cpu")
+    assert domains(cluster, "cluster") == []
+    assert domains(cluster.head(containers=GPUS), "cluster") == [f"c-all-{UID}"]

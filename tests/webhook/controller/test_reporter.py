@@ -9,7 +9,6 @@ from tests.builders import a_cluster
 from tests.harness.fake_api import EVENTS, PODS, RAYJOBS, FakeApi
 from tests.harness.following import QUICK, beside, client_of, eventually, plain
 from tests.harness.scenes import NOW, Scene
-from tests.webhook.cache.test_observing import HOST
 from tests.webhook.diagnostics.samples import samples
 from webhook.cache.cluster_cache import REPORTED, Observing
 from webhook.controller.events import NOTHING, EventRecorder, ProblemReporter
@@ -17,6 +16,8 @@ from webhook.controller.work_queue import QueueTiming
 from webhook.diagnostics.examiner import RESTLESS_SECONDS, Examiner
 from webhook.diagnostics.tracker import Tracker
 from webhook.objects.object_cache import ObjectCache
+
+HOST = "llama-tpu-worker-0-3"
 
 
 @pytest.fixture

@@ -1,7 +1,7 @@
-"""Each example is detected by its own diagnosis only, and docs/diagnoses.md has all of them."""
+"""Each example is detected by its own diagnosis, and its command shows what its sentence names."""
 
 import re
-from typing import Any
+from typing import Any, Final
 
 import pytest
 from msgspec import structs
@@ -9,13 +9,13 @@ from msgspec import structs
 from tests.harness.scenes import NOW, Observed, Scene
 from tests.pages.diagnoses import explained
 from tests.webhook.diagnostics.samples import diagnosis_of, samples
-from webhook.diagnostics.diagnosis import Diagnosis
+from webhook.diagnostics.diagnosis import Diagnosis, Problem
 from webhook.diagnostics.examination import DIAGNOSES
 from webhook.diagnostics.examiner import examine
 from webhook.diagnostics.owner_problems import OWNERS, suspended
 from webhook.objects.object_cache import ObjectCache
 
-SAMPLES = samples()
+SAMPLES: Final = samples()
 OWNED = {diagnosis.id for diagnosis in OWNERS if diagnosis.check is not suspended}
 """The diagnoses of the owner of a RayCluster."""
 
@@ -129,3 +129,67 @@ def test_objects_of_another_namespace_that_refer_to_uids_change_nothing(name: st
         assert [each for each in both.problems if each.namespace != "other"] == [*alone.problems]
         (intruder,) = (each for each in both.clusters if each.namespace == "other")
         assert OWNED.isdisjoint(problem.id for problem in intruder.problems)
+
+
+KINDS: Final = {
+    "node": r"(?<!\d )\bnodes?\b(?! pool)", "taint": r"\btolerat|\btaint",
+    "claim": r"PersistentVolumeClaim", "device claim": r"ResourceClaim",
+    "quota": r"\bquota\b(?! for)", "LimitRange": r"LimitRange", "ServiceAccount": r"ServiceAccount",
+    "PriorityClass": r"PriorityClass", "Secret": r"(?i)\bsecret\b",
+    "ConfigMap": r"(?i)\bconfigmap\b", "PodGroup": r"PodGroup", "Workload": r"Workload",
+    "queue": r"\bqueue\b", "RayJob": r"RayJob", "RayService": r"RayService",
+    "namespace": r"\bnamespace\b", "service": r"\bthe service\b",
+    "webhook configuration": r"webhookconfiguration",
+    "log": r"\blogs? of\b", "event": r"\bevents\b", "finalizer": r"finalizer",
+    "variable": r"\b(?:TPU|NODE|MEGASCALE)_[A-Z_]+",
+    "host name": r"\bhostname\b", "autoscaler": r"autoscaler of",
+}  # fmt: skip
+"""The kinds of objects, and the parts of them, that a sentence names."""
+
+POD: Final = {"node", "taint", "claim", "Secret", "ConfigMap", "PriorityClass", "event"}
+"""What `kubectl describe pod` shows of a pod."""
+
+SHOWN: Final = {
+    r"describe pod ": POD,
+    r"get pods? .*-o wide": {"node"},
+    r"get pod .*-o yaml": {*POD, "variable", "host name", "finalizer", "ServiceAccount"}
+    - {"event"},
+    r"describe node |get nodes?\b": {"node"},
+    r"describe node |get nodes .*taints": {"taint"},
+    r"describe pvc": {"claim", "node"},
+    r"describe resourceclaims": {"device claim"},
+    r"describe resourcequota": {"quota"},
+    r"describe limitrange": {"LimitRange"},
+    r"get serviceaccounts": {"ServiceAccount"},
+    r"get priorityclasses": {"PriorityClass"},
+    r"get secrets|describe secret": {"Secret"},
+    r"get configmaps|describe configmap": {"ConfigMap"},
+    r"(?:get|describe) podgroups?": {"PodGroup"},
+    r"describe workloads": {"Workload", "queue", "quota", "event"},
+    r"describe (?:job,)?rayjob": {"RayJob", "event"},
+    r"describe rayservice": {"RayService", "event"},
+    r"describe raycluster": {"event", "RayJob", "RayService", "queue"},
+    r"get raycluster .*-o yaml": {"finalizer", "variable", "queue"},
+    r"get raycluster .*--show-labels": {"queue"},
+    r"(?:get|describe) namespace": {"namespace"},
+    r"get services": {"service"},
+    r"webhookconfiguration": {"webhook configuration", "namespace"},
+    r"kubectl logs": {"log"},
+    r"logs .*-c autoscaler": {"autoscaler"},
+    r"ray-webhook check": {"webhook configuration"},
+}
+"""The kinds in the output of each command."""
+
+
+def unseen(problem: Problem) -> set[str]:
+    """Return the kinds that a problem names, and its command does not show."""
+    text = f"{problem.message}; {problem.remedy}"
+    named = {kind for kind, pattern in KINDS.items() if re.search(pattern, text)}
+    shown = (kinds for part, kinds in SHOWN.items() if re.search(part, problem.command))
+    return named.difference(*shown)
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_a_command_shows_every_kind_that_its_sentence_names(name: str) -> None:
+    for problem in SAMPLES[name].scene().examined().every_problem:
+        assert not unseen(problem), f"{problem.message}; {problem.remedy}; {problem.command}"

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from msgspec import structs
+from msgspec import convert, structs
 
 from tests.builders import items_of
 from tests.harness.fake_api import Object
@@ -22,8 +22,9 @@ from webhook.cache.cluster_cache import PODS
 from webhook.diagnostics.examiner import Examiner
 from webhook.groups.identity_index import Membership
 from webhook.kubeclient.wire import Codec
-from webhook.objects.live_objects import LiveEvent, LiveNode, LivePod
+from webhook.objects.live_objects import MESSAGE_MAX, LiveEvent, LiveNode, LivePod
 from webhook.objects.object_cache import ObjectCache
+from webhook.objects.transforms import PodParts
 
 NODES = Codec(LiveNode)
 COUNT = 1000
@@ -208,3 +209,18 @@ def test_a_namespace_has_a_share_of_the_events_that_are_stored() -> None:
     events.remove("e0")
     events.put("e11999", hostile_event(11_999))
     assert events.get("e11999") is not None
+
+
+def test_the_end_of_a_long_termination_message_is_stored() -> None:
+    end = {"exitCode": 1, "message": "a line\n" * 1000 + "the last line"}
+    statuses = [
+        {"name": "a", "state": {"terminated": end}, "lastState": {"terminated": end}},
+        {"name": "b", "state": {"running": {}}},
+    ]
+    pod = convert({"metadata": {"name": "p"}, "status": {"containerStatuses": statuses}}, LivePod)
+    status, other = PodParts().compact_pod(pod).status.container_statuses or ()
+    for stored in (status.state.terminated, status.last_end):
+        assert stored is not None
+        assert (stored.exit_code, len(stored.message)) == (1, MESSAGE_MAX)
+        assert stored.message.endswith("a line the last line")
+    assert other.state.running is not None

@@ -1,8 +1,15 @@
-"""RayJobs and RayCronJobs: cases in addition to the examples."""
+"""RayJobs and RayCronJobs: schedules, the shell of submitters, and archives of code by release."""
+
+import json
+import re
+import shlex
+import subprocess
+import sys
 
 import pytest
 
 from tests.harness.ray_objects import (
+    Built,
     Json,
     a_cluster,
     a_cron_job,
@@ -14,9 +21,12 @@ from tests.harness.ray_objects import (
 )
 from webhook.validation.finding import DENY, WARN
 from webhook.validation.rule_settings import RuleSettings
+from webhook.validation.ruleset import check
 from webhook.validation.schedule import parse_duration, problem_of
+from webhook.validation.shell import wrap_in_bash
 
-ENV = ("job-runtime-env-unreadable", "spec.runtimeEnvYAML")
+AT_ENV = "spec.runtimeEnvYAML"
+ENV = ("job-runtime-env-unreadable", AT_ENV)
 
 
 @pytest.mark.parametrize("text", [
@@ -29,7 +39,8 @@ def test_a_runtime_environment_that_is_no_map(text: str) -> None:
 
 @pytest.mark.parametrize("text", [
     "", "\n", "null", "~", "# nothing", "pip: [a]", "config: &x {}\nmpi: *x", '{"pip": ["a"]}',
-    "working_dir: 'https://x/a.zip'", "working_dir: 2024-13-45",
+    "working_dir: 'https://x/a.zip'", "working_dir: 2024-13-45", "# export $A\npip: [a]",
+    "env_vars: {A: '5$'}", "env_vars: {A: '$HOME/x'}", "pip: [a, 'b>2;c']",
 ])  # fmt: skip
 def test_a_runtime_environment_that_is_a_map(text: str) -> None:
     assert found(a_job().spec(runtimeEnvYAML=text)) == set()
@@ -215,3 +226,191 @@ def test_a_mode_without_a_submitter_ignores_its_settings(mode: str, name: str) -
     job = a_job().spec(submissionMode=mode, **{name: {}})
     assert [each.path for each in findings(job, "job-field-ignored")] == [f"spec.{name}"]
     assert not findings(job.spec(submissionMode="K8sJobMode"), "job-field-ignored")
+
+
+ENTRYPOINT = "job-entrypoint-in-shell"
+RUNTIME_ENV = "job-runtime-env-in-shell"
+_ARGUMENTS = "import json, sys; print(json.dumps(sys.argv[1:]))"
+
+
+def said(job: Built) -> str:
+    (finding,) = findings(job)
+    assert finding.rule in (ENTRYPOINT, RUNTIME_ENV)
+    return finding.message
+
+
+@pytest.mark.parametrize(("entrypoint", "part"), [
+    ("cd /app && python t.py", "python t.py runs in the submitter"),
+    ("python t.py || exit 1", "exit 1 runs"),
+    ("pip install x; python t.py", "python t.py runs"),
+    ("python t.py | tee log", "tee log runs"),
+    ("python s.py & python t.py", "python t.py runs"),
+    ("pip install x\npython t.py\n", "python t.py runs"),
+    ("python t.py > log", "> log redirects"),
+    ("python t.py 2>&1 | tee log", "tee log runs"),
+    ("python t.py;", "; at the end is a syntax error"),
+    ("| python t.py", "| at the beginning is a syntax error"),
+    ("python t.py &", "& at the end is a syntax error"),
+    ("python t.py # all", "'# all' hides the end"),
+    ("(cd /app; python t.py)", "( is a syntax error"),
+    ("python t.py f(x)", "put quotes around it"), ("python t.py --say don't", "is not closed"),
+    ("python t.py $BUCKET", "$BUCKET is the submitter's"),
+    ("python t.py ${BUCKET:-b}", "${BUCKET:-b} is the submitter's"),
+    ("python t.py $(date; id)", "$(...) runs in the submitter"),
+    ("python t.py `date`", "`...` runs in the submitter"),
+    ('bash -c "python t.py $BUCKET"', "$BUCKET is the submitter's"),
+    ('cd /app && python t.py "$BUCKET"', "python t.py"),
+])  # fmt: skip
+def test_a_part_of_the_entrypoint_that_the_submitter_reads(entrypoint: str, part: str) -> None:
+    for mode in ("", "K8sJobMode", "SidecarMode"):
+        assert part in said(a_job().spec(entrypoint=entrypoint, submissionMode=mode))
+    inside = a_cron_job(a_job().spec(entrypoint=entrypoint))
+    assert found(inside) == {(ENTRYPOINT, "spec.jobTemplate.entrypoint")}
+
+
+@pytest.mark.parametrize("entrypoint", [
+    'bash -c "cd /app && python t.py"', "bash -c 'echo $X | tee `date`'", "python t.py\n",
+    "python t.py \\\n  --epochs 3", r"find . -exec ls {} \;", "python t.py --x='a;b(c)#'",
+    "python t.py a#b model=[1,2]", r"python t.py \$X", r'python -c "print(\"a\")"',
+    "python t.py 2>&1",
+    "python t.py --id $RAY_JOB_SUBMISSION_ID --at ${RAY_DASHBOARD_ADDRESS}", "python $HOME/t.py",
+    "python t.py --price 5$", r"python $'it\'s' t.py", "python t.py {a: b}",
+])  # fmt: skip
+def test_an_entrypoint_that_reaches_ray(entrypoint: str) -> None:
+    assert found(a_job().spec(entrypoint=entrypoint)) == set()
+
+
+@pytest.mark.parametrize("mode", ["HTTPMode", "InteractiveMode"])
+def test_modes_without_a_shell(mode: str) -> None:
+    runtime_env = "env_vars: {A: $B}"
+    job = a_job().spec(entrypoint="cd $A && x", runtimeEnvYAML=runtime_env, submissionMode=mode)
+    assert found(job) == set()
+
+
+@pytest.mark.parametrize(("container", "fine"), [
+    ({"env": [{"name": "BUCKET", "value": "b"}]}, True),
+    ({"env": [{"name": "BUCKETS", "value": "b"}]}, False),
+    ({"envFrom": [{"secretRef": {"name": "s"}}]}, True),
+    ({"command": ["bash", "/submit.sh"]}, True), ({"args": ["x"]}, False),
+])  # fmt: skip
+def test_the_template_of_the_submitter(container: dict[str, object], fine: bool) -> None:
+    containers = [{"name": "submitter", "image": "rayproject/ray:2.55.1", **container}]
+    pod = {"restartPolicy": "Never", "containers": containers}
+    job = a_job().spec(entrypoint="python t.py $BUCKET", submitterPodTemplate={"spec": pod})
+    assert found(job) == (set() if fine else {(ENTRYPOINT, "spec.entrypoint")})
+
+
+def test_kuberay_without_this_shell() -> None:
+    job = a_job().spec(entrypoint="cd /app && python t.py")
+    assert found(job, RuleSettings(kuberay=(1, 2))) == set()
+    assert found(job, RuleSettings(kuberay=(1, 3))) == {(ENTRYPOINT, "spec.entrypoint")}
+
+
+@pytest.mark.parametrize(("fields", "path"), [
+    ({"runtimeEnvYAML": "working_dir: s3://$BUCKET/a.zip"}, "spec.runtimeEnvYAML"),
+    ({"runtimeEnvYAML": r"env_vars: {A: '\$B'}"}, "spec.runtimeEnvYAML"),
+    ({"runtimeEnvYAML": "pip: [a, '`b`']"}, "spec.runtimeEnvYAML"),
+    ({"metadata": {"team": "$TEAM"}}, "spec.metadata[team]"),
+])  # fmt: skip
+def test_a_variable_beside_the_entrypoint(fields: dict[str, object], path: str) -> None:
+    assert found(a_job().spec(**fields)) == {(RUNTIME_ENV, path)}
+
+
+@pytest.mark.parametrize("text", [
+    "echo a && echo b", "echo 'a  b'; echo c", 'echo "a  b" | cat', "echo a\necho b\n",
+    "(cd / && pwd)", "echo a |\ncat", "true || echo x; echo '*'", "sleep 0 &\necho b",
+])  # fmt: skip
+def test_the_command_to_write_instead_does_the_same(text: str) -> None:
+    """Both ways in which `ray job submit` joins arguments keep the command."""
+    message = said(a_job().spec(entrypoint=text))
+    remedy = wrap_in_bash(text)
+    assert message.endswith(f"write {remedy}")
+    program = f"{shlex.quote(sys.executable)} -c {shlex.quote(_ARGUMENTS)}"
+    arguments = json.loads(_bash(f"{program} {remedy}"))
+    for join in (subprocess.list2cmdline, shlex.join):
+        assert _bash(join(arguments)) == _bash(text)
+
+
+@pytest.mark.parametrize("text", [
+    "cd $A && x", r"cd a\ b && x", "for i in 1 2\ndo x\ndone", """a 'b' && c "d" """, "# x\na\nb",
+])  # fmt: skip
+def test_a_command_that_no_quotes_protect_needs_a_script(text: str) -> None:
+    assert re.search("script in the image", said(a_job().spec(entrypoint=text)))
+    assert wrap_in_bash(text) == ""
+
+
+def _bash(command: str) -> str:
+    done = subprocess.run(["bash", "-c", command], capture_output=True, check=True, text=True)
+    return done.stdout
+
+
+NO_ARCHIVE = "working-dir-no-archive"
+UNKNOWN_IMAGE = "registry.example/app:1"
+
+
+def with_release(release: str, environment: str) -> set[tuple[str, str]]:
+    """Return the findings in a RayJob whose image names this release, or none."""
+    image = f"rayproject/ray:{release}" if release else UNKNOWN_IMAGE
+    cluster = a_cluster().spec(rayVersion=release or None).head_container(image=image)
+    return found(a_job(cluster).spec(runtimeEnvYAML=environment))
+
+
+@pytest.mark.parametrize("release", ["2.40.0", "2.54.1", "2.57.0", "2.60.0", ""])
+@pytest.mark.parametrize("address", [
+    "https://github.com/u/r", "https://github.com/u/r/archive/refs/heads/main", "s3://b/dir/",
+    "git+https://github.com/u/r.git", "ssh://git@github.com/u/r", "https://x/a.zip.txt",
+    "https://x/a?file=b.zip", "hdfs://x/a.zip", "gs://b/a.ZIP", "s3://b/a.jar",
+])  # fmt: skip
+def test_an_address_that_no_ray_takes(release: str, address: str) -> None:
+    path = f"{AT_ENV}.working_dir"
+    assert with_release(release, f"working_dir: '{address}'") == {(NO_ARCHIVE, path)}
+    assert with_release(release, f"py_modules: ['{address}']") == {
+        (NO_ARCHIVE, f"{AT_ENV}.py_modules[0]")
+    }
+
+
+@pytest.mark.parametrize("release", ["2.40.0", "2.54.1", "2.57.0", "2.60.0", ""])
+@pytest.mark.parametrize("address", [
+    "https://github.com/u/r/archive/main.zip", "s3://b/a.zip", "gs://b/a.zip", "file:///app/a.zip",
+    "https://x/a.zip?token=x/y", "abfss://c@a.dfs.core.windows.net/a.zip", "/app", "./src",
+    "gcs://_ray_pkg_1.zip", "HTTPS://x/a.zip",
+])  # fmt: skip
+def test_an_address_that_every_ray_takes(release: str, address: str) -> None:
+    assert with_release(release, f"working_dir: '{address}'") == set()
+    assert with_release(release, f"py_modules: ['{address}']") == set()
+
+
+@pytest.mark.parametrize(("address", "refused"), [
+    ("https://x/a.tar.gz", ["2.54.1"]), ("https://x/a.tgz", ["2.54.1"]),
+    ("https://x/a.tar.xz", ["2.54.1", "2.57.0"]), ("http://x/a.zip", ["2.54.1"]),
+    ("local:///app", ["2.54.1", "2.57.0"]), ("https://x/a.whl", ["2.60.0"]),
+])  # fmt: skip
+def test_an_address_that_some_releases_take(address: str, refused: list[str]) -> None:
+    environment = f"working_dir: '{address}'"
+    releases = ("2.54.1", "2.57.0", "2.60.0", "")
+    assert [each for each in releases if with_release(each, environment)] == refused
+
+
+def test_every_place_of_a_runtime_environment() -> None:
+    wrong = "{working_dir: 'https://github.com/u/r'}"
+    job = a_job().spec(runtimeEnvYAML=wrong)
+    nested = "spec.jobTemplate.runtimeEnvYAML.working_dir"
+    assert found(a_cron_job(job)) == {(NO_ARCHIVE, nested)}
+    application = f"{{import_path: 'a:b', runtime_env: {wrong}}}"
+    actor = f"{{name: D, ray_actor_options: {{runtime_env: {wrong}}}}}"
+    deployment = f"{{import_path: 'a:b', deployments: [{actor}]}}"
+    first = "spec.serveConfigV2.applications[0]"
+    for text, path in (
+        (application, f"{first}.runtime_env.working_dir"),
+        (deployment, f"{first}.deployments[0].ray_actor_options.runtime_env.working_dir"),
+    ):
+        service = a_service().spec(serveConfigV2=f"applications: [{text}]")
+        assert found(service) == {(NO_ARCHIVE, path)}
+    (finding,) = check("RayJob", job.build())
+    assert finding.level == WARN
+    assert finding.message.endswith("write https://github.com/u/r/archive/BRANCH.zip")
+
+
+def test_an_address_with_a_variable_of_a_submitter() -> None:
+    job = a_job().spec(runtimeEnvYAML="working_dir: s3://$BUCKET/dir", submissionMode="HTTPMode")
+    assert found(job) == set()
