@@ -17,7 +17,7 @@ from tests.builders import (
     uid_of,
 )
 from tests.growth.parts import ANY, ENTRY, Part, Path, filled, kind_part, repeated, type_part
-from tests.growth.processes import Case, groups_of, process_cases
+from tests.growth.processes import Case, groups_of, process_cases, scene_of
 from tests.harness.apiserver import object_review, pod_review
 from tests.harness.scenes import NOW, Scene, llama
 from tests.harness.work import Build, Call
@@ -220,13 +220,6 @@ def _mutation(review: Object, *state: Object) -> Call:
     return review_twice
 
 
-def _updated(old: Object) -> Object:
-    new: Object = json.loads(
-        json.dumps(old).replace("rayproject/ray:2.54.0", "rayproject/ray:2.55.0")
-    )
-    return new
-
-
 def after(create: Callable[[int], T], call: Callable[[T], U]) -> Callable[[int], U]:
     return lambda number: call(create(number))
 
@@ -249,21 +242,17 @@ def _checking(kind: str, document: Object) -> Call:
 
 
 def _updating(old: Object) -> Call:
-    return _validation(object_review(_updated(old), old=old))
+    new = json.loads(json.dumps(old).replace("rayproject/ray:2.54.0", "rayproject/ray:2.55.0"))
+    return _validation(object_review(new, old=old))
 
 
-def _a_worker() -> Object:
-    return a_pod().of("c").worker("g").gpu(8).build()
+_LABELLED: Final = a_pod().of("c").worker("g").gpu(8).identity(1, 2, "g-abcde").build()
 
 
 def _reviews_of_pods() -> Iterator[Case]:
-    fresh, labelled = (
-        _a_worker(),
-        a_pod().of("c").worker("g").gpu(8).identity(1, 2, "g-abcde").build(),
-    )
-    part = type_part(Pod)
+    part, fresh = type_part(Pod), a_pod().of("c").worker("g").gpu(8).build()
     for path in repeated(part):
-        for entry, pod in (("fresh", fresh), ("labelled", labelled)):
+        for entry, pod in (("fresh", fresh), ("labelled", _LABELLED)):
             name, change, limit = repetition(pod, part, path)
             mutating = after(change, lambda pod: _mutation(pod_review(pod), _CLUSTER))
             yield Case(f"mutate a {entry} pod", name, mutating, limit)
@@ -351,8 +340,8 @@ def _put_cluster() -> Callable[[Any], object]:
 
 
 def _events_of_serve() -> Iterator[Case]:
-    worker = a_pod().of("c").worker("g").gpu(8).identity(1, 2, "g-abcde").build()
-    worker["metadata"] |= {"uid": "u", "resourceVersion": "5", "namespace": NAMESPACE}
+    meta = {**_LABELLED["metadata"], "uid": "u", "resourceVersion": "5"}
+    worker = {**_LABELLED, "metadata": meta}
     for name, build, limit in _watched(Pod, worker, lambda: PodStore(Membership()).put):
         yield Case("watch event of a pod", name, build, limit)
     for name, build, limit in _watched(RayCluster, _CLUSTER, _put_cluster):
@@ -381,17 +370,10 @@ def _observing(scene: Scene, table: str) -> Callable[[], Callable[[Any], object]
 
 def _events_of_the_controller() -> Iterator[Case]:
     scene = Scene()
-    pod = scene.pods["llama-tpu-worker-0-0"]
-    event = {
-        "metadata": {"name": "e", "namespace": NAMESPACE, "uid": "e"},
-        "involvedObject": {"uid": uid_of("llama"), "kind": "RayCluster", "name": "llama"},
-        "reason": "FailedToCreateWorkerPod",
-        "message": "x",
-    }
     documents: list[tuple[type, str, Object]] = [
-        (LivePod, "pods", pod),
+        (LivePod, "pods", scene.pods["llama-tpu-worker-0-0"]),
         (LiveCluster, "clusters", scene.cluster),
-        (LiveEvent, "events", event),
+        (LiveEvent, "events", _rejection(0)),
         (LivePodGroup, "pod_groups", {"metadata": {"name": "llama-all", "namespace": NAMESPACE}}),
         (WebhookConfiguration, "configurations", scene.webhooks[0]),
         (LiveNode, "nodes", {"metadata": {"name": "node-0-0", "labels": {}}}),
@@ -406,93 +388,81 @@ def _events_of_the_controller() -> Iterator[Case]:
 # Populations
 
 
-def _scene_of_groups(number: int) -> Scene:
-    return Scene(groups_of(number))
-
-
 def _without_pods(number: int) -> Scene:
-    scene = _scene_of_groups(number)
-    scene.pods = {}
-    return scene
+    scene = scene_of("groups", number)
+    return scene.without(*scene.pods)
 
 
 def _scenes() -> Iterator[tuple[str, Callable[[int], Scene], int]]:
-    yield "groups", _scene_of_groups, 1000
-    yield "replicas", lambda number: Scene(llama(replicas=number)), 2500
+    yield "groups", partial(scene_of, "groups"), 1000
+    yield "replicas", partial(scene_of, "replicas"), 2500
     yield "groups without pods", _without_pods, 1000
-    yield "lost hosts", partial(_damaged, _lost), 2500
-    yield "pods that are being deleted", partial(_damaged, _leaving), 2500
-    yield "pods that do not run", partial(_damaged, _waiting), 2500
-    yield "pods without identity", partial(_damaged, _unnamed), 2500
-    yield "identities held twice", partial(_damaged, _twice), 2500
-    yield "restarted hosts", partial(_damaged, _restarted), 2500
+    for name, change in _CHANGES.items():
+        yield name, partial(_changed, change), 2500
     yield "rejections", lambda number: _rejected(number, Scene()), 2500
     yield "rejections of groups", lambda number: _rejected(number, _without_pods(number)), 1000
-    yield "strays", partial(_damaged, _stray), 2500
 
 
-def _damaged(damage: Callable[[str, Object], Object | None], number: int) -> Scene:
-    scene = Scene(llama(replicas=number))
-    scene.pods = {
-        name: changed
-        for name, pod in scene.pods.items()
-        if (changed := damage(name, pod)) is not None
-    }
-    for name, pod in [*scene.pods.items()]:
-        if damage is _twice and "worker" in name:
-            meta = {**pod["metadata"], "name": f"{name}-b", "uid": f"uid-of-{name}-b"}
-            scene.pods[f"{name}-b"] = {**pod, "metadata": meta}
+def _changed(change: Callable[[Scene, str], object], number: int) -> Scene:
+    scene = scene_of("replicas", number)
+    for name in scene.workers:
+        change(scene, name)
     return scene
 
 
-def _lost(name: str, pod: Object) -> Object | None:
-    return None if name.endswith("-1") else pod
+def _lose(scene: Scene, pod: str) -> None:
+    if pod.endswith("-1"):
+        scene.without(pod)
 
 
-def _leaving(name: str, pod: Object) -> Object:
-    gone = {"deletionTimestamp": "2026-11-21T11:30:00Z"} if name.endswith("-1") else {}
-    return {**pod, "metadata": {**pod["metadata"], **gone}}
+def _delete(scene: Scene, pod: str) -> None:
+    if pod.endswith("-1"):
+        scene.changed(pod, metadata={"deletionTimestamp": "2026-11-21T11:30:00Z"})
 
 
-def _waiting(name: str, pod: Object) -> Object:
-    state = {"waiting": {"reason": "ImagePullBackOff", "message": f"no image for {name}"}}
+def _wait(scene: Scene, pod: str) -> None:
+    state = {"waiting": {"reason": "ImagePullBackOff", "message": f"no image for {pod}"}}
     status = {"name": "ray-worker", "state": state, "restartCount": 3}
-    return {**pod, "status": {"phase": "Pending", "containerStatuses": [status]}}
+    pending = {"phase": "Pending", "conditions": None, "containerStatuses": [status]}
+    scene.changed(pod, status=pending)
 
 
-def _unnamed(name: str, pod: Object) -> Object:
-    labels = {key: text for key, text in pod["metadata"]["labels"].items() if "replica" not in key}
-    return {**pod, "metadata": {**pod["metadata"], "labels": labels}} if "worker" in name else pod
-
-
-def _twice(_: str, pod: Object) -> Object:
-    return pod
-
-
-def _stray(name: str, pod: Object) -> Object:
-    labels = {**pod["metadata"]["labels"], names.LABEL_GROUP: f"other-{name}"}
-    return {**pod, "metadata": {**pod["metadata"], "labels": labels}} if "worker" in name else pod
-
-
-def _restarted(name: str, pod: Object) -> Object:
+def _restart(scene: Scene, pod: str) -> None:
     ended = {"terminated": {"exitCode": 1, "reason": "Error", "finishedAt": "2026-11-21T11:40:00Z"}}
-    count = 2 if name.endswith("-1") else 0
+    count = 2 if pod.endswith("-1") else 0
     status = {"name": "ray-worker", "ready": True, "restartCount": count, "lastState": ended}
-    state = {"conditions": [{"type": "Ready", "status": "True"}], "containerStatuses": [status]}
-    return {**pod, "status": {"phase": "Running", **state}}
+    scene.changed(pod, status={"containerStatuses": [status]})
+
+
+def _label(scene: Scene, pod: str, labels: dict[str, str | None]) -> None:
+    scene.changed(pod, metadata={"labels": labels})
+
+
+_IDENTITY: Final = (*names.IDENTITY_LABELS, names.LABEL_LEGACY_REPLICA_INDEX)
+_CHANGES: Final[dict[str, Callable[[Scene, str], object]]] = {
+    "lost hosts": _lose,
+    "pods that are being deleted": _delete,
+    "pods that do not run": _wait,
+    "pods without identity": partial(_label, labels=dict.fromkeys(_IDENTITY)),
+    "identities held twice": lambda scene, pod: scene.copied(pod, f"{pod}-b"),
+    "restarted hosts": _restart,
+    "strays": lambda scene, pod: _label(scene, pod, {names.LABEL_GROUP: f"other-{pod}"}),
+}
+"""What happens to the workers of a scene."""
+
+
+def _rejection(number: int) -> Object:
+    return {
+        "metadata": {"name": f"e{number}", "namespace": NAMESPACE, "uid": f"e{number}"},
+        "involvedObject": {"uid": uid_of("llama"), "kind": "RayCluster", "name": "llama"},
+        "reason": "FailedToCreateWorkerPod",
+        "message": f'denied: worker group "g{number}" [{number}]',
+        "lastTimestamp": "2026-11-21T11:59:00Z",
+    }
 
 
 def _rejected(number: int, scene: Scene) -> Scene:
-    for each in range(number):
-        scene.events.append(
-            {
-                "metadata": {"name": f"e{each}", "namespace": NAMESPACE, "uid": f"e{each}"},
-                "involvedObject": {"uid": uid_of("llama"), "kind": "RayCluster", "name": "llama"},
-                "reason": "FailedToCreateWorkerPod",
-                "message": f'denied: worker group "g{each}" [{each}]',
-                "lastTimestamp": "2026-11-21T11:59:00Z",
-            }
-        )
+    scene.events += map(_rejection, range(number))
     return scene
 
 
@@ -528,8 +498,8 @@ def _populations() -> Iterator[Case]:
     yield Case("live reads while the watch is behind", "RayClusters", _read_behind, _POPULATION)
     yield Case("list", "RayClusters", _list_all, _POPULATION)
     yield Case("assign shard indices", "RayClusters", _sharded, 2000)
-    yield Case("repair", "replicas", _planned, _POPULATION)
-    yield Case("repair", "pods of one identity", _planned_twice, _POPULATION)
+    for part in ("replicas", "pods of one identity"):
+        yield Case("repair", part, partial(_planned, part), _POPULATION)
     for granularity in ("replica", "worker-group", "cluster"):
         for part in ("groups", "replicas"):
             build = partial(_grouped, part, granularity)
@@ -596,34 +566,23 @@ def _sharded(number: int) -> Call:
     return lambda: load_state(manifests)
 
 
-def _hosts(number: int, *, twice: bool = False) -> tuple[plan.RepairHost, ...]:
-    return tuple(
-        plan.RepairHost(
-            f"p{each}",
-            f"u{each}",
-            "1",
-            HostIdentity(0 if twice else each // 4, each % 4, "g-0" if twice else f"g-{each // 4}"),
-            ours=True,
-            runs=True,
-        )
+def _planned(part: str, number: int) -> Call:
+    """Return the plan for replicas, every other of which lacks a host, or for one that has more
+    pods than identities.
+    """
+    replicas = number if part == "replicas" else 1
+    identities = [
+        HostIdentity(each // 4 % replicas, each % 4, f"g-{each // 4 % replicas}")
         for each in range(number * 4)
-        if twice or each % 8
+    ]
+    hosts = tuple(
+        plan.RepairHost(f"p{each}", f"u{each}", "1", identity, ours=True, runs=True)
+        for each, identity in enumerate(identities)
+        if part != "replicas" or each % 8
     )
-
-
-def _planned(number: int) -> Call:
-    group = plan.RepairGroup("1", 4, number, _hosts(number), head=True, repair=True, restart=True)
-    whole = {f"g-{each}": dict.fromkeys("abcd", 0) for each in range(number)}
-    return _plan(group, plan.Record(whole=whole))
-
-
-def _planned_twice(number: int) -> Call:
-    hosts = _hosts(number, twice=True)
-    group = plan.RepairGroup("1", 4, 1, hosts, head=True, repair=True, restart=True)
-    return _plan(group, plan.Record(whole={"g-0": {host.id: 0 for host in hosts}}))
-
-
-def _plan(group: plan.RepairGroup, record: plan.Record) -> Call:
+    group = plan.RepairGroup("1", 4, replicas, hosts, head=True, repair=True, restart=True)
+    ids = "abcd" if part == "replicas" else [host.id for host in hosts]
+    record = plan.Record(whole={f"g-{each}": dict.fromkeys(ids, 0) for each in range(replicas)})
     return lambda: plan.plan(group, record, plan.Memory("1", 0.0), plan.RepairLimits(), 1e3, 1e9)
 
 
@@ -646,12 +605,7 @@ def _grouped(part: str, granularity: str, number: int) -> Call:
 
 def _expanded(document: Object) -> Call:
     view = as_cluster(manifest(document))
-
-    def play() -> None:
-        for _ in expand(document, view):
-            pass
-
-    return play
+    return lambda: [*expand(document, view)]
 
 
 def cases() -> list[Case]:

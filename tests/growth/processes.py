@@ -114,7 +114,7 @@ def _sweeping(part: str, number: int) -> Call:
 
 
 def _reading_groups(part: str, number: int) -> Call:
-    scene = _scene(part, number)
+    scene = scene_of(part, number)
     config = read_cluster_config(msgspec.convert(scene.cluster, RayCluster))
     api = cast("Api", Lists([], [scene.cluster], scene.pods.values()))
     store = RepairStore(api, RepairRecords(api, "system", "repair"))
@@ -141,7 +141,7 @@ def _lease(number: int, part: str) -> Object:
 
 
 def _getting(path: str, part: str, number: int) -> Call:
-    scene = _scene(part, number)
+    scene = scene_of(part, number)
     pod = next(pod for name, pod in scene.pods.items() if "worker" in name)["metadata"]
     target = path.format(**pod, group=pod["labels"][names.LABEL_GROUP])
     setup = Setup(scene.observed())
@@ -189,14 +189,14 @@ def _conditions(number: int) -> Scene:
 
 
 def _rayclusters(number: int) -> list[Scene]:
-    return [_scene("groups", 1).renamed(NAMESPACE, f"llama-{each}") for each in range(number)]
+    return [scene_of("groups", 1).renamed(NAMESPACE, f"llama-{each}") for each in range(number)]
 
 
 Population = Callable[[int], list[Scene]]
 
 _POPULATIONS: Final[dict[str, Population]] = {
     "RayClusters": _rayclusters,
-    "groups": lambda number: [_scene("groups", number)],
+    "groups": lambda number: [scene_of("groups", number)],
     "pods": lambda number: [Scene(a_cluster("llama").group("g", hosts=2, replicas=number))],
     "events": lambda number: [_events(number)],
     "conditions": lambda number: [_conditions(number)],
@@ -249,7 +249,7 @@ def groups_of(number: int, name: str = "llama") -> ClusterBuilder:
     return cluster
 
 
-def _scene(part: str, number: int) -> Scene:
+def scene_of(part: str, number: int) -> Scene:
     return Scene(llama(replicas=number) if part == "replicas" else groups_of(number))
 
 
