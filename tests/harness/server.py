@@ -37,20 +37,21 @@ class Running(NamedTuple):
 @contextmanager
 def serving(
     directory: Path,
-    state: Sequence[Path],
+    state: Sequence[Path] | None,
     *flags: str,
     launcher: Sequence[str] = (),
     program: Sequence[str] = PROGRAM,
 ) -> Iterator[Running]:
-    """Serve `state` standalone during the block, with a certificate issued into `directory`."""
+    """Serve `state` standalone during the block, or a cluster, with a certificate issued into
+    `directory`.
+    """
     with redirect_stdout(StringIO()):
         assert main(["certs", "issue", "--dir", str(directory)]) == 0
     log = directory / "log.jsonl"
-    command = [*launcher, sys.executable, *program, "serve", "--standalone", "--host", "127.0.0.1"]
-    command += ["--port", "0", "--admin-port", "0", *flags]
-    command += ["--tls.cert-dir", str(directory)]
-    for path in state:
-        command += ["--state", str(path)]
+    command = [*launcher, sys.executable, *program, "serve", "--host", "127.0.0.1", "--port", "0"]
+    command += ["--admin-port", "0", "--tls.cert-dir", str(directory), *flags]
+    if state is not None:
+        command += ["--standalone", *(f"--state={path}" for path in state)]
     with (
         log.open("w") as out,
         subprocess.Popen(command, stdout=out, stderr=subprocess.PIPE, text=True) as process,

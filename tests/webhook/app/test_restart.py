@@ -2,7 +2,6 @@
 
 import json
 import signal
-import socket
 import ssl
 import time
 from collections.abc import Iterator
@@ -20,6 +19,7 @@ from tests.harness.apiserver import pod_review
 from tests.harness.callers import Callers
 from tests.harness.listener import until
 from tests.harness.server import SECONDS, Running, serving
+from tests.webhook.httpserver.test_answers import connected
 from webhook.api import names
 from webhook.cli.files import read_manifests
 from webhook.httpserver.protocol import PortLimits
@@ -40,7 +40,6 @@ def pod() -> dict[str, object]:
 @contextmanager
 def draining(directory: Path, seconds: float) -> Iterator[Running]:
     """Serve the example; a stop takes `seconds`."""
-    directory.mkdir(parents=True, exist_ok=True)
     with serving(directory, [EXAMPLE], "--serving.drain-seconds", str(seconds)) as running:
         yield running
 
@@ -108,11 +107,7 @@ def test_a_draining_process_is_not_ready_answers_and_ends_the_connection(tmp_pat
 
 def test_an_idle_connection_is_closed_and_does_not_hold_up_a_stop(tmp_path: Path) -> None:
     with draining(tmp_path, 0) as server:
-        url = urlsplit(server.url)
-        with (
-            socket.create_connection((url.hostname or "", url.port or 0), timeout=60) as raw,
-            trusting(server).wrap_socket(raw, server_hostname="localhost") as idle,
-        ):
+        with connected(server) as idle:
             idle.sendall(b"GET /mutate HTTP/1.1\r\nhost: localhost\r\n\r\n")
             assert idle.recv(4096).startswith(b"HTTP/1.1 405")
             server.process.send_signal(signal.SIGTERM)
