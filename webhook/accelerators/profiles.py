@@ -5,12 +5,12 @@ To add a profile, add its variables to `webhook/api/names.py` and a row to `PROF
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from difflib import get_close_matches
 from typing import Final
 
 from msgspec import Struct
 
 from webhook.api import names
+from webhook.api.formats import nearest, shorten
 
 HOSTS: Final = "hosts"
 RANK: Final = "rank"
@@ -200,8 +200,8 @@ def _own_setting(profile: str, variable: str, value: str) -> Setting:
     setting = Setting(variable, value, f"profile {profile}")
     for hole in setting.holes:
         if hole not in _OWN_HOLES:
-            near = get_close_matches(hole, _OWN_HOLES, 1)
-            meant = f" (did you mean {near[0]}?)" if near else ""
+            near = nearest(hole, _OWN_HOLES)
+            meant = f" (did you mean {near}?)" if near else ""
             msg = f"{where}: {{{hole}}} is unknown{meant}; known are {', '.join(_OWN_HOLES)}"
             raise ValueError(msg)
     if RANK in setting.holes and len(setting.holes) > 1:
@@ -216,7 +216,7 @@ def _own_setting(profile: str, variable: str, value: str) -> Setting:
 def check_names(chosen: Sequence[str], profiles: Profiles) -> str:
     """Return the problem of chosen names, or an empty text."""
     valid_names = (*sorted(profile.name for profile in profiles), NONE)
-    unknown = [name[:20] for name in chosen if name not in valid_names]
+    unknown = [shorten(name) for name in chosen if name not in valid_names]
     if unknown:
         listed_names = ", ".join(map(repr, unknown[:3]))
         return f"unknown profile {listed_names}; known are {', '.join(valid_names)}"

@@ -4,7 +4,6 @@ that the hosts of a replica form, from any notation in a template.
 
 import re
 from collections.abc import Mapping, Sequence
-from difflib import get_close_matches
 from itertools import product
 from math import prod
 from typing import Final, NamedTuple
@@ -12,6 +11,7 @@ from typing import Final, NamedTuple
 from msgspec import Struct
 
 from webhook.api import names
+from webhook.api.formats import nearest
 
 _TOPOLOGY: Final = re.compile(r"[1-9][0-9]{0,4}(x[1-9][0-9]{0,4}){1,2}")
 
@@ -158,7 +158,7 @@ def nearest_accelerator(accelerator: str) -> str:
     if "7" in match[0]:
         return _V7X_PREFIX
     name = name if name.startswith("tpu") else f"tpu-{name}"
-    return next(iter(get_close_matches(name, GENERATIONS, 1, 0)), "")
+    return nearest(name, GENERATIONS, 0)
 
 
 def is_v7x(accelerator: str) -> bool:

@@ -8,7 +8,7 @@ from typing import Any, Final, Generic, TypeVar
 import msgspec
 from msgspec import Struct, structs
 
-from webhook.api.formats import DNS_LABEL_MAX, one_line
+from webhook.api.formats import DNS_LABEL_MAX, one_line, shorten
 from webhook.api.objects import Bare, Pod
 from webhook.api.review import (
     API_VERSION,
@@ -143,7 +143,7 @@ _UID_MAX: Final = DNS_LABEL_MAX
 def _check_review(review: _Review[T]) -> AdmissionRequest[T]:
     if review.kind != KIND or review.api_version != API_VERSION:
         version_and_kind = f"{review.api_version or 'no apiVersion'}, {review.kind or 'no kind'}"
-        msg = f"expected apiVersion {API_VERSION}, kind {KIND}; found {version_and_kind[:80]}"
+        msg = f"expected apiVersion {API_VERSION}, kind {KIND}; found {shorten(version_and_kind)}"
         raise BadReview(msg)
     request = review.request
     if request is None:

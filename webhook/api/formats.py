@@ -5,6 +5,7 @@ and markers with the uid of a pod.
 import json
 import re
 from collections.abc import Iterable
+from difflib import get_close_matches
 from typing import Final
 
 # https://github.com/kubernetes/apimachinery/blob/master/pkg/util/validation/validation.go
@@ -36,6 +37,8 @@ _IMAGE: Final = re.compile(
 )
 _IMAGE_NAME_MAX: Final = 255
 _IMAGE_MAX: Final = 600
+_COMPARED_MAX: Final = 64
+"""Characters of a text that are compared with similar ones."""
 
 
 def is_image(text: str) -> bool:
@@ -153,6 +156,13 @@ def _escape_character(match: re.Match[str]) -> str:
     return json.dumps(match[0])[1:-1].replace("\x7f", "\\u007f")
 
 
+def nearest(text: str, names: Iterable[str], cutoff: float = 0.6) -> str:
+    """Return the name that is most similar to a text, or an empty string if none has the share
+    `cutoff` of characters in common. Only the beginning of a long text is compared.
+    """
+    return next(iter(get_close_matches(text[:_COMPARED_MAX], tuple(names), 1, cutoff)), "")
+
+
 def shorten(text: str, most: int = 63) -> str:
     """Return a text of at most `most` characters: the middle of a longer one is left out."""
     if len(text) <= most:
@@ -165,7 +175,7 @@ def explain_non_string(value: object) -> str:
     """Return what to write for a number or boolean in place of a string. A decimal number and a
     boolean have other forms in YAML, such as `2.10` and `y`, so their own form is not the text.
     """
-    literal = shorten(str(value).lower() if isinstance(value, bool) else str(value), 40)
+    literal = shorten(str(value).lower() if isinstance(value, bool) else str(value))
     if type(value) is int:
         return f'{literal} is not a string: quote it, as in "{literal}"'
     kind = "boolean" if isinstance(value, bool) else "number"

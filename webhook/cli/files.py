@@ -3,12 +3,12 @@
 import os
 import sys
 from collections.abc import Iterable, Iterator
-from difflib import get_close_matches
 from itertools import chain
 from pathlib import Path
 from typing import Any, Final
 
 from webhook.api import names
+from webhook.api.formats import nearest, shorten
 from webhook.cli.kustomize import PatchError, without_patches
 from webhook.cli.parsing import bug
 from webhook.manifest.reader import Manifest, read
@@ -94,15 +94,15 @@ def check_type_meta(item: Manifest) -> ManifestError | None:
     if not alike and version.partition("/")[0] != names.RAY_GROUP:
         return None
     values = [kind, *(text_in(document, key) for key in document)]  # also for misspelt keys
-    near = next((ray_kind for value in values for ray_kind in _alike(value)), names.RAYCLUSTER_KIND)
+    near = next(
+        filter(None, (nearest(value, names.RAY_KINDS) for value in values)), names.RAYCLUSTER_KIND
+    )
     missing = next((key for key in ("apiVersion", "kind") if not text_in(document, key)), "")
-    problem = f"it has no {missing}" if missing else f"there is no {kind[:63]} in {version[:63]}"
+    problem = (
+        f"it has no {missing}" if missing else f"there is no {shorten(kind)} in {shorten(version)}"
+    )
     message = f"{problem}: write apiVersion ray.io/v1 and kind {alike or near}"
     return ManifestError(item.file, item.line(["kind"]), message)
-
-
-def _alike(text: str) -> list[str]:
-    return get_close_matches(text[:63], names.RAY_KINDS, n=1)
 
 
 def text_in(document: dict[str, Any], key: str) -> str:

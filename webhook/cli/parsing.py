@@ -5,14 +5,13 @@ import os
 import re
 import sys
 from collections.abc import Callable, Iterable, Sequence
-from difflib import get_close_matches
 from io import TextIOBase
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NoReturn, TextIO
 
 from webhook.api import names
 from webhook.api.failures import InputError
-from webhook.api.formats import many_lines
+from webhook.api.formats import many_lines, nearest
 
 if TYPE_CHECKING:
     from _typeshed import SupportsWrite
@@ -58,24 +57,18 @@ class Parser(argparse.ArgumentParser):
 
     def _near(self, word: str) -> str:
         """Return the most similar flag, also if the part before the last dot is missing."""
-        if word in ("-v", "-V") or get_close_matches(word.strip("-"), ["version"], cutoff=0.8):
+        if word in ("-v", "-V") or nearest(word.strip("-"), ("version",), 0.8):
             return "; `ray-webhook version` prints the version"
         flags = _FLAG.findall(self.format_help())
         flags_by_ending = {f"--{flag.lstrip('-').rpartition('.')[2]}": flag for flag in flags}
-        near = get_close_matches(
-            word.partition("=")[0], [*flags, *flags_by_ending], n=1, cutoff=_SIMILAR
-        )
-        return (
-            f"; did you mean {near[0] if near[0] in flags else flags_by_ending[near[0]]}?"
-            if near
-            else ""
-        )
+        near = nearest(word.partition("=")[0], (*flags, *flags_by_ending), _SIMILAR)
+        return f"; did you mean {near if near in flags else flags_by_ending[near]}?" if near else ""
 
 
 def meant(word: str, known: Iterable[str]) -> str:
     """Return `; did you mean X?` for the most similar known word, or an empty text."""
-    near = get_close_matches(word, list(known), n=1, cutoff=_SIMILAR)
-    return f"; did you mean {near[0]}?" if near else ""
+    near = nearest(word, known, _SIMILAR)
+    return f"; did you mean {near}?" if near else ""
 
 
 def unknown(what: str, word: str, known: Sequence[str]) -> str:

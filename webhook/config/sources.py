@@ -9,12 +9,12 @@ import json
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from difflib import get_close_matches
 from typing import Any, Final
 
 from pydantic import ValidationError
 
 from webhook.api.failures import InputError
+from webhook.api.formats import nearest
 from webhook.config.configuration import Settings, known, schema
 from webhook.config.settings_file import SECTIONS, read_settings_file
 
@@ -268,5 +268,5 @@ def _explain(item: Mapping[str, Any]) -> str:
 def _neighbour(name: str, others: Iterable[str], prefix: str) -> str:
     """Return a suggestion if a name is similar after the prefix of all; empty otherwise."""
     ends = sorted(other_name.removeprefix(prefix) for other_name in others)
-    close = get_close_matches(name.removeprefix(prefix), ends, n=1, cutoff=0.75)
-    return f" (did you mean {prefix}{close[0]}?)" if close else ""
+    close = nearest(name.removeprefix(prefix), ends, 0.75)
+    return f" (did you mean {prefix}{close}?)" if close else ""

@@ -62,8 +62,6 @@ KEPT: Final = (NONE, HEADS, REPLICAS, ALL)
 
 _TEXT_MAX: Final = 8192
 """Characters of a value that is read, which has a list of labels at most."""
-_SHOWN: Final = 40
-"""Characters of an invalid value that a message repeats."""
 
 RULE: Final = "annotation-value-invalid"
 """The validation rule that reports invalid values."""
@@ -131,17 +129,17 @@ def check_reserved_labels(labels: Iterable[str]) -> str:
 def _no_pairs(chosen: tuple[str, ...], _: Profiles) -> str:
     wrong = next((pair for pair in chosen if not read_pairs((pair,))), "")
     if wrong:
-        return f"{shorten(wrong, _SHOWN)!r}: write <node label>=<Ray label>"
+        return f"{shorten(wrong)!r}: write <node label>=<Ray label>"
     labels = [node_label.ray for node_label in read_pairs(chosen)]
     if why := check_reserved_labels(labels):
         return why
     twice = next((label for label, number in Counter(labels).items() if number > 1), "")
-    return f"two node labels become {twice[:_SHOWN]}: remove one" if twice else ""
+    return f"two node labels become {shorten(twice)}: remove one" if twice else ""
 
 
 def _unless(valid: Callable[[str], bool], problem: str) -> Callable[[str, Profiles], str]:
     """Return the fault of texts that are not valid: the text, and then the problem."""
-    return lambda text, _: "" if valid(text) else f"{shorten(text, _SHOWN)!r}{problem}"
+    return lambda text, _: "" if valid(text) else f"{shorten(text)!r}{problem}"
 
 
 _GRANULARITY: Final = _unless(

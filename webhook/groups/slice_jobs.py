@@ -6,14 +6,13 @@ from typing import Final
 from msgspec import Struct
 
 from webhook.api import names
+from webhook.api.formats import shorten
 
 NUMBER_DIGITS: Final = 9
 """Maximum digits of a number of slices; Python itself parses up to 4,300 digits."""
 
 UNKNOWN_ID: Final = "?"
 """A slice id that a template takes from another source."""
-
-_SHOWN: Final = 20
 
 
 class SliceGroup(Struct, frozen=True, gc=False):
@@ -84,7 +83,7 @@ def _job(number: str, members: list[SliceGroup]) -> dict[str, SliceJob]:
             member.name: SliceJob(number, 0, zero or member.name, problem) for member in members
         }
     if total != int(number):
-        first, last = members[0].name[:_SHOWN], members[-1].name[:_SHOWN]
+        first, last = shorten(members[0].name), shorten(members[-1].name)
         problem = (
             f"{number} slices, but groups {first} to {last} have {total} replicas in all: make "
             "them equal"

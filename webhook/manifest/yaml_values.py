@@ -14,6 +14,7 @@ from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 from yaml.reader import ReaderError
 
 from webhook.api.failures import InputError
+from webhook.api.formats import shorten
 
 TEMPLATE: Final = ": a template, such as Helm's, has to be rendered first"
 
@@ -190,7 +191,7 @@ def mismatch(tag: str, text: str) -> str:
     else:
         resolved = _RESOLVED[type(scalar(tag, text))]
     fits = resolved == tag_name or (resolved, tag_name) == ("int", "float")
-    return "" if fits else f"cannot decode !!{resolved} `{text[:40]}` as a !!{tag_name}"
+    return "" if fits else f"cannot decode !!{resolved} `{shorten(text)}` as a !!{tag_name}"
 
 
 def _is_base64(text: str) -> bool:

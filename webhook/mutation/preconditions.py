@@ -10,7 +10,7 @@ from typing import Final
 
 from webhook.accelerators.slices import TopologyError, advice, hosts_of
 from webhook.api import names
-from webhook.api.formats import DNS_LABEL_MAX, is_dns_label
+from webhook.api.formats import DNS_LABEL_MAX, is_dns_label, shorten
 from webhook.api.objects import PodSpec
 from webhook.api.review import INVALID, Cause, Denied
 from webhook.groups.naming import (
@@ -57,7 +57,7 @@ def unmet_preconditions(replica: Replica) -> dict[str, Cause]:
 
 def _cause(rule: str, group: str, problem: tuple[str, str]) -> Cause:
     message, field = problem
-    return Cause(INVALID, f'worker group "{group[:40]}": {message} [{rule}]', field)
+    return Cause(INVALID, f'worker group "{shorten(group)}": {message} [{rule}]', field)
 
 
 def _names(replica: Replica) -> tuple[str, str] | None:

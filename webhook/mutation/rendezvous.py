@@ -113,7 +113,7 @@ def shard_edits(replica: Replica) -> list[Edit]:
         problem = f"the RayCluster has no {key} yet; any change of it adds one"
         return [Warn(f"no shard variables: {problem}")]
     if read_index(index) is None:
-        return [Warn(f"no shard variables: {key} is {shorten(index, 20)!r}: remove it to get one")]
+        return [Warn(f"no shard variables: {key} is {shorten(index)!r}: remove it to get one")]
     fields_by_name = {
         names.RAY_SHARD_INDEX: (index, "this RayCluster among those of its shard group"),
         names.RAY_SHARD_GROUP: (cluster.shard_group, "the shard group of the RayCluster"),

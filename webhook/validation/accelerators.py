@@ -4,7 +4,6 @@ identities set by hand.
 
 import re
 from collections.abc import Iterator
-from difflib import get_close_matches
 from itertools import islice
 from typing import Final
 
@@ -24,6 +23,7 @@ from webhook.accelerators.slices import (
     parse_topology,
 )
 from webhook.api import names
+from webhook.api.formats import nearest, shorten
 from webhook.api.review import REQUIRED
 from webhook.groups.annotations import PROFILES, TOPOLOGY_KEY
 from webhook.groups.naming import (
@@ -114,8 +114,9 @@ def tpu_subslice_larger(cluster: ClusterSpec) -> Iterator[Fault]:
                 yield Fault(group.selector.key(names.NODE_TPU_TOPOLOGY), str(error))
             continue
         if too_large:
-            both = f"{part.topology[:32]} does not fit into the selected slice {part.parent[:32]}"
-            message = f"sub-slice {both}: lower it, or select a larger one"
+            part_text, slice_text = shorten(part.topology), shorten(part.parent)
+            problem = f"sub-slice {part_text} does not fit into the selected slice {slice_text}"
+            message = f"{problem}: lower it, or select a larger one"
             yield Fault(group.slice_field, message)
 
 
@@ -270,12 +271,14 @@ def accelerator_unknown(cluster: ClusterSpec) -> Iterator[Fault]:
             near = nearest(value)
             if near and selected_names.isdisjoint(near):
                 meant = " or ".join(near[:2])
-                yield Fault(field, f"there is no accelerator {value[:40]}: did you mean {meant}?")
+                yield Fault(
+                    field, f"there is no accelerator {shorten(value)}: did you mean {meant}?"
+                )
         for container in group.every_container:
             for name in islice({**container.requests, **container.limits}, COMPARED_MAX):
                 if "/" in name and (resource := _nearest_resource(name)):
                     kind = "limits" if name in container.limits else "requests"
-                    message = f"there is no resource {name[:40]}: did you mean {resource}?"
+                    message = f"there is no resource {shorten(name)}: did you mean {resource}?"
                     yield Fault(container.amounts(kind).key(name), message)
 
 
@@ -301,7 +304,9 @@ def _nearest_resource(name: str) -> str:
         vendor_domain, _, plain = resource.partition("/")
         if device == plain:
             vendor = vendor_domain.split(".")[-2]
-            if get_close_matches(vendor, domain[:64].split(".")[-3:], 1, _VENDOR_LIKENESS):
+            if any(
+                nearest(part, (vendor,), _VENDOR_LIKENESS) for part in domain.rsplit(".", 3)[-3:]
+            ):
                 return resource
     return ""
 
@@ -443,7 +448,7 @@ def identity_by_hand(cluster: ClusterSpec) -> Iterator[Fault]:
         hosts = group.hosts
         field = group.pod / "hostname"
         if group is not cluster.head and field.text and group.needs_names:
-            yield Fault(field, f"hostname is {field.text[:20]} on {hosts} hosts: remove it")
+            yield Fault(field, f"hostname is {shorten(field.text)} on {hosts} hosts: remove it")
         for container in group.every_container if hosts > 1 else ():
             if container.env.keys().isdisjoint(_BY_HAND):
                 continue
@@ -452,7 +457,7 @@ def identity_by_hand(cluster: ClusterSpec) -> Iterator[Fault]:
                 value = container.literal(name)
                 right = _counts(value, hosts) if name in _COUNTS else value == IDENTITIES[name]
                 if value and not right and "$(" not in value:
-                    message = f"{name} is {value[:12]} on {hosts} hosts: remove it"
+                    message = f"{name} is {shorten(value)} on {hosts} hosts: remove it"
                     yield Fault(container.value(name), message)
 
 
@@ -482,7 +487,9 @@ def head_not_counted(cluster: ClusterSpec) -> Iterator[Fault]:
         runs_jobs = not _offers_no_gpu(cluster, group)
         for device in group.rendezvous if runs_jobs and (listed or _meets(cluster, group)) else ():
             if head.count(device) == group.count(device):
-                problem = f'NNODES counts hosts of worker group "{group.name[:20]}", not the head'
+                problem = (
+                    f'NNODES counts hosts of worker group "{shorten(group.name)}", not the head'
+                )
                 key = next(filter(device.named_by, head.first.limits), "")
                 field = head.first.amounts("limits").key(key) if key else head.pod / "containers"
                 yield Fault(field, f"{problem}: run the job on workers only")

@@ -121,7 +121,7 @@ def restart_policy_with_v2(cluster: ClusterSpec) -> Iterator[Fault]:
     """
     if (cluster.options / "version").text == "v2":
         for policy in _restart_policies(cluster.autoscaled):
-            problem = f"restartPolicy is {policy.text[:20]} with autoscaler v2"
+            problem = f"restartPolicy is {shorten(policy.text)} with autoscaler v2"
             yield Fault(policy, f"{problem}: write Never, or remove it")
 
 
@@ -138,7 +138,9 @@ def restart_policy_not_never(cluster: ClusterSpec) -> Iterator[Fault]:
         return
     groups = cluster.every_group if cluster.v2 else cluster.groups if cluster.v2 is False else ()
     for policy in _restart_policies(groups):
-        message = f"restartPolicy is {policy.text[:20]}: write Never, as autoscalers replace pods"
+        message = (
+            f"restartPolicy is {shorten(policy.text)}: write Never, as autoscalers replace pods"
+        )
         yield Fault(policy, message)
 
 
@@ -230,7 +232,7 @@ def param_ends_autoscaler(cluster: ClusterSpec) -> Iterator[Fault]:
         for name, (readable, advice) in _PARAMS.items():
             value = group.params.get(name)
             if value is not None and not readable(value):
-                problem = f"{shorten(value, 40)!r}, which ends the autoscaler"
+                problem = f"{shorten(value)!r}, which ends the autoscaler"
                 yield Fault(group.param(name), f"{problem}: write {advice}")
 
 
@@ -263,7 +265,7 @@ def group_resource_unreadable(cluster: ClusterSpec) -> Iterator[Fault]:
         for key, value in resources.strings.items():
             amount = read_quantity(value)
             if amount is None or amount < 0:
-                problem = f"{shorten(value, 40)!r} is not an amount"
+                problem = f"{shorten(value)!r} is not an amount"
                 message = f"{problem}, {effect}: write one such as 4 or 8Gi"
                 yield Fault(resources.key(key), message, doubtful=not cluster.autoscaling)
 

@@ -11,6 +11,7 @@ from typing import Annotated, Any, Final
 
 from msgspec import Meta, ValidationError, convert, defstruct
 
+from webhook.api.formats import shorten
 from webhook.validation.crd import INT32, NUMBERS, schema_of, walk_schema
 from webhook.validation.finding import Fault
 from webhook.validation.ray_object import RayObject
@@ -100,7 +101,7 @@ def value_not_decodable(ray_object: RayObject) -> Iterator[Fault]:
             convert(group, _group_type())
     except ValidationError:  # the value may still fit
         for field, part in walk_schema(ray_object.root, schema, root):
-            value_text = str(field.value)[:40]
+            value_text = shorten(str(field.value))
             if not _fits(field.value, part.type):
                 if part.type == _QUANTITY:
                     message = (

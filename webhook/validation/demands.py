@@ -6,6 +6,7 @@ from decimal import Decimal
 from itertools import islice
 from typing import Final
 
+from webhook.api.formats import shorten
 from webhook.validation.capacity import CPU, GPU, MEMORY, Amounts, NodeCapacities, read_nodes
 from webhook.validation.field import Field
 from webhook.validation.finding import Fault
@@ -143,16 +144,18 @@ def _above(demands: _Demands, holder: Field | None, nodes: NodeCapacities) -> It
         if most is not None and amount > most:
             has_fault = True
             resource_suffix = (
-                "" if resource in field.called or field.token in _NAMED else f" {resource[:20]}"
+                "" if resource in field.called or field.token in _NAMED else f" {shorten(resource)}"
             )
             offer = f"no node has more than {_format_amount(most)}" if most else "no node has any"
             yield Fault(field, f"{_format_amount(amount)}, but {offer}{resource_suffix}: {advice}")
     if not has_fault and demands and not nodes.holds(_sum_demands(demands)):
         listed = ", ".join(
-            f"{_format_amount(amount)} {name[:20]}"
+            f"{_format_amount(amount)} {shorten(name)}"
             for name, amount in _sum_demands(demands).items()
         )
-        yield Fault(holder or demands[0][0], f"no node has all of {listed[:50]} together: {advice}")
+        yield Fault(
+            holder or demands[0][0], f"no node has all of {shorten(listed)} together: {advice}"
+        )
 
 
 _NAMED: Final = {*_ACTOR, *_ENTRYPOINT}
@@ -160,13 +163,13 @@ _NAMED: Final = {*_ACTOR, *_ENTRYPOINT}
 
 
 def _format_amount(amount: Decimal) -> str:
-    return f"{amount.normalize():f}"[:20]
+    return shorten(f"{amount.normalize():f}")
 
 
 def _of_type(field: Field, nodes: NodeCapacities) -> Iterator[Fault]:
     """Yield a type of accelerator if no node can have any. Ray finds the type on the node."""
     if field.text and nodes.largest(f"accelerator_type:{field.text}") is not None:
-        problem = f"no node has an accelerator: request {field.text[:20]} in a worker group"
+        problem = f"no node has an accelerator: request {shorten(field.text)} in a worker group"
         yield Fault(field, f"{problem}, or remove it")
 
 

@@ -31,8 +31,6 @@ _TOKEN: Final = re.compile(r"\[[^\]]*\]|\.?[^.\[]+")
 """One element of a path."""
 COMPARED_MAX: Final = 64
 """Keys of a map that rules compare with similar names: a map may have tens of thousands."""
-_NAME_MAX: Final = 40
-"""Maximum characters of a name in a message."""
 
 
 class UserKey(str):
@@ -146,7 +144,7 @@ class Field(Struct, frozen=True, eq=False):
             if type(field.token) is int:
                 kind = _ENTRIES.get(str(field.parent.token))
                 if kind:
-                    names.append(f'{kind} "{shorten(field.name, _NAME_MAX)}"' if field.name else "")
+                    names.append(f'{kind} "{shorten(field.name)}"' if field.name else "")
             elif type(field.token) is str and field.token in _PARTS:
                 names.append(_PARTS[field.token])
             field = field.parent

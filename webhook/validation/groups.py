@@ -12,6 +12,7 @@ from webhook.api.formats import (
     is_dns_label,
     is_dns_subdomain,
     is_label_value,
+    shorten,
 )
 from webhook.api.objects import GROUPS_MAX, RAYCLUSTER_WRITTEN_BYTES_MAX
 from webhook.api.review import DUPLICATE, FORBIDDEN, REQUIRED
@@ -127,9 +128,8 @@ def group_host_names_duplicate(cluster: ClusterSpec) -> Iterator[Fault]:
             continue
         other = names_by_prefix.setdefault(host_prefix(group.name, 0)[:DNS_LABEL_MAX], group.name)
         if other != group.name:
-            problem = (
-                f"hosts of groups {group.name[:20]} and {other[:20]} would have the same names"
-            )
+            both = f"groups {shorten(group.name)} and {shorten(other)}"
+            problem = f"hosts of {both} would have the same names"
             yield Fault(group.field / "groupName", f"{problem}: rename one", DUPLICATE)
 
 

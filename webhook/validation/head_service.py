@@ -69,7 +69,7 @@ def head_service_type_unknown(cluster: ClusterSpec) -> Iterator[Fault]:
     head = cluster.head.field
     for field in (head / "serviceType", head / "headService" / "spec" / "type"):
         if field.text and field.text not in _SERVICE_TYPES:
-            message = f"{shorten(field.text, 40)!r}: write ClusterIP, NodePort or LoadBalancer"
+            message = f"{shorten(field.text)!r}: write ClusterIP, NodePort or LoadBalancer"
             yield Fault(field, message, NOT_SUPPORTED)
 
 

@@ -2,11 +2,10 @@
 
 from collections.abc import Iterator
 from decimal import Decimal
-from difflib import get_close_matches
 from typing import Any, Final
 
 from webhook.api import names
-from webhook.api.formats import shorten
+from webhook.api.formats import nearest, shorten
 from webhook.api.quantity import read_quantity
 from webhook.api.release import format_release
 from webhook.api.review import FORBIDDEN, INVALID, NOT_FOUND, NOT_SUPPORTED, REQUIRED
@@ -54,7 +53,7 @@ def ippr_malformed(cluster: ClusterSpec) -> Iterator[Fault]:
     else:
         for name, entry in value.get("groups", {}).items():
             for message, reason in _unreadable(entry):
-                yield _fault(cluster, f'group "{name[:63]}": {message}', reason)
+                yield _fault(cluster, f'group "{shorten(name)}": {message}', reason)
 
 
 def _unreadable(entry: object) -> Iterator[tuple[str, str]]:
@@ -67,7 +66,7 @@ def _unreadable(entry: object) -> Iterator[tuple[str, str]]:
     for key, advice in _ADVICE.items():
         sound = _whole(entry.get(key)) if key == TIMEOUT else _maximum(entry, key) is not None
         if key in entry and not sound:
-            yield f"{key} is {str(entry[key])[:24]!r}: write {advice}", INVALID
+            yield f"{key} is {shorten(str(entry[key]))!r}: write {advice}", INVALID
 
 
 def ippr_value_too_low(cluster: ClusterSpec) -> Iterator[Fault]:
@@ -84,13 +83,13 @@ def ippr_value_too_low(cluster: ClusterSpec) -> Iterator[Fault]:
         for key, resource in _AMOUNTS.items():
             maximum, baseline = _maximum(entry, key), _baseline(group, resource)
             if maximum is not None and baseline is not None and maximum < baseline:
-                problem = f"{key} is {str(entry[key])[:16]}, but pods start with more"
+                problem = f"{key} is {shorten(str(entry[key]))}, but pods start with more"
                 texts.append(f"{problem}: raise it, or lower their {resource}")
         timeout = entry.get(TIMEOUT)
         if isinstance(timeout, int | float) and _whole(timeout) and timeout <= 0:
-            texts.append(f"{TIMEOUT} is {str(timeout)[:16]}: write seconds above 0, such as 60")
+            texts.append(f"{TIMEOUT} is {shorten(str(timeout))}: write seconds above 0, such as 60")
         for message in texts:
-            yield _fault(cluster, f'group "{name[:63]}": {message}')
+            yield _fault(cluster, f'group "{shorten(name)}": {message}')
 
 
 def ippr_group_not_resizable(cluster: ClusterSpec) -> Iterator[Fault]:
@@ -105,7 +104,7 @@ def ippr_group_not_resizable(cluster: ClusterSpec) -> Iterator[Fault]:
     """
     for name, _, group in _entries(cluster):
         if group is not None:
-            alternative = f'or remove group "{name[:63]}" from {names.ANNOTATION_IPPR}'
+            alternative = f'or remove group "{shorten(name)}" from {names.ANNOTATION_IPPR}'
             for field, advice, reason in _preventing(group):
                 yield Fault(field, f"{advice}, {alternative}", reason, doubtful=not _read(cluster))
 
@@ -129,7 +128,7 @@ def _preventing(group: GroupSpec) -> Iterator[tuple[Field, str, str]]:
         policy = entry / "restartPolicy"
         resizes = (entry / "resourceName").text in _AMOUNTS.values()
         if resizes and policy.text not in ("", "NotRequired"):
-            yield policy, f"{policy.text[:32]} ends the Ray node: write NotRequired", INVALID
+            yield policy, f"{shorten(policy.text)} ends the Ray node: write NotRequired", INVALID
 
 
 def ippr_without_effect(cluster: ClusterSpec) -> Iterator[Fault]:
@@ -149,7 +148,7 @@ def ippr_without_effect(cluster: ClusterSpec) -> Iterator[Fault]:
     if listed:
         yield from _find_unmet_preconditions(cluster)
     for name, entry, group in listed:
-        shown_name = f'group "{name[:32]}"'
+        shown_name = f'group "{shorten(name)}"'
         if group is None:
             group_names = ", ".join(sorted(group.name for group in cluster.groups)[:8]) or "none"
             message = (
@@ -193,21 +192,17 @@ def _unknown_keys(value: object, listed: list[_Entry]) -> Iterator[str]:
     if not isinstance(value, dict):
         return
     unknown_keys = [key for key in value if key != _GROUPS]
-    near = get_close_matches(_GROUPS, [key[:64].lower() for key in unknown_keys], 1)
-    if value.get(_GROUPS) == {} or (_GROUPS not in value and not near):
+    near = next((key for key in unknown_keys if nearest(key.lower(), (_GROUPS,))), None)
+    if value.get(_GROUPS) == {} or (_GROUPS not in value and near is None):
         yield f'no group is resized: write {{"{_GROUPS}": ...}} with groups, or remove it'
     for key in unknown_keys:
-        right = _GROUPS not in value and near == [key[:64].lower()]
-        yield f"Ray ignores {shorten(key, 32)!r}: {f'write {_GROUPS}' if right else 'remove it'}"
+        right = _GROUPS not in value and key == near
+        yield f"Ray ignores {shorten(key)!r}: {f'write {_GROUPS}' if right else 'remove it'}"
     for name, entry, _ in listed:
         for key in (key for key in entry if key not in _KEYS):
-            close_keys = get_close_matches(key[:64], _KEYS, 1)
-            advice = (
-                f"write {close_keys[0]}"
-                if close_keys and close_keys[0] not in entry
-                else "remove it"
-            )
-            yield f'group "{name[:32]}": Ray ignores {shorten(key, 32)!r}: {advice}'
+            close = nearest(key, _KEYS)
+            advice = f"write {close}" if close and close not in entry else "remove it"
+            yield f'group "{shorten(name)}": Ray ignores {shorten(key)!r}: {advice}'
 
 
 def _read(cluster: ClusterSpec) -> bool:

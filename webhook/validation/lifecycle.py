@@ -42,7 +42,7 @@ def placeholder_unresolved(ray_object: RayObject) -> Iterator[Fault]:
     """
     for image in _images(ray_object):
         if match := _PLACEHOLDER.search(image.text):
-            yield Fault(image, f"image has the placeholder {match[0][:40]}: replace it")
+            yield Fault(image, f"image has the placeholder {shorten(match[0])}: replace it")
 
 
 def image_reference_invalid(ray_object: RayObject) -> Iterator[Fault]:
@@ -59,7 +59,7 @@ def image_reference_invalid(ray_object: RayObject) -> Iterator[Fault]:
         # Another rule reports these with a better remedy.
         reported = reference != reference.strip() or _PLACEHOLDER.search(reference)
         if reference and not reported and not is_image(reference):
-            yield Fault(image, f"{shorten(reference, 40)!r} is not an image: {_advice(reference)}")
+            yield Fault(image, f"{shorten(reference)!r} is not an image: {_advice(reference)}")
 
 
 def _advice(image: str) -> str:
@@ -68,8 +68,8 @@ def _advice(image: str) -> str:
     path, protocol = name.rpartition("/")[2], image.partition("://")[0]
     fill_in = _FILL_IN.search(image[:_REFERENCE_MAX])
     advice = (
-        (fill_in, f"replace {fill_in[0][:30]}" if fill_in else ""),
-        ("://" in image, f"remove {protocol[:10]}://"),
+        (fill_in, f"replace {shorten(fill_in[0])}" if fill_in else ""),
+        ("://" in image, f"remove {shorten(protocol)}://"),
         (any(map(str.isspace, image)), "remove the spaces"),
         ("@" in image and is_image(name), "write the digest as sha256: and 64 hexadecimal digits"),
         (path.endswith(":"), "add the tag, or remove the colon"),
@@ -140,11 +140,11 @@ def _find_tiny(field: Field) -> Iterator[Fault]:
     """Yield an amount of bytes that is too small for its unit to be meant."""
     amount, literal = read_quantity(field.value), str(field.value)
     if amount is not None and 0 < amount < _MEBIBYTE and _WITHOUT_UNIT.fullmatch(literal):
-        count = f"{amount.normalize():f}"[:12]
+        count = shorten(f"{amount.normalize():f}")
         unit = "byte" if amount == 1 else "bytes"
         digits = literal.rstrip("m")
         example = digits if digits.isdigit() and len(digits) <= _DIGITS_MAX else "512"
-        problem = f"{literal[:20]!r}, which is {count} {unit}"
+        problem = f"{shorten(literal)!r}, which is {count} {unit}"
         yield Fault(field, f"{problem}: write a unit, such as {example}Mi")
 
 
@@ -173,7 +173,7 @@ def volume_medium_unknown(cluster: ClusterSpec) -> Iterator[Fault]:
         for volume in (group.pod / "volumes").items() if "volumes" in group.pod.map else ():
             medium = volume / "emptyDir" / "medium"
             if medium.text not in ("", _MEMORY, "HugePages") and medium.text[:10] != "HugePages-":
-                message = f"medium is {shorten(medium.text, 40)!r}: write {_MEMORY}, or remove it"
+                message = f"medium is {shorten(medium.text)!r}: write {_MEMORY}, or remove it"
                 yield Fault(medium, message)
 
 

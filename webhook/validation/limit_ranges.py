@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from webhook.api.formats import shorten
 from webhook.api.namespace_limits import (
     CONTAINER,
     LimitRangeItem,
@@ -41,7 +42,7 @@ def _refusals(pod: PodAmounts, every: NamespaceLimits) -> Iterator[str]:
         for name in every.default:
             amount, limit = container.requests[name], container.limits[name]
             if amount > limit:
-                problem = f"a {name[:63]} request of {format_amount(name, amount)}"
+                problem = f"a {shorten(name)} request of {format_amount(name, amount)}"
                 above = f"above its limit of {format_amount(name, limit)}"
                 yield f"container {container.name} has {problem}, {above}"
     for limits in every.limits:
@@ -59,7 +60,7 @@ def _outside(
     limit_range: LimitRangeItem, requests: Thousandths, limits: Thousandths
 ) -> Iterator[str]:
     """Yield the amounts outside of a LimitRange, each with its bound."""
-    of = f"LimitRange {limit_range.name[:63]}"
+    of = f"LimitRange {shorten(limit_range.name)}"
     amounts_of = {"limit": limits, "request": requests}
     for bounds, sign, required, demand in (
         (limit_range.max, 1, "limit", "allows at most"),
@@ -68,14 +69,14 @@ def _outside(
         for name, bound in bounds.items():
             requirement = f"{of} {demand} {format_amount(name, bound)}"
             if name not in amounts_of[required]:
-                yield f"no {name[:63]} {required}, and {requirement}"
+                yield f"no {shorten(name)} {required}, and {requirement}"
             for kind, amounts in amounts_of.items():
                 amount = amounts.get(name, bound)
                 if amount * sign > bound * sign:
                     shown_amount = format_amount(name, amount)
-                    yield f"a {name[:63]} {kind} of {shown_amount}, and {requirement}"
+                    yield f"a {shorten(name)} {kind} of {shown_amount}, and {requirement}"
     for name, ratio in limit_range.ratio.items():
         request, limit = requests.get(name, 0), limits.get(name, 0)
         if not request or not limit or limit * 1000 > ratio * request:
             bound_text = f"{of} allows {ratio / 1000:g} times its request"
-            yield f"a {name[:63]} limit that is too high or missing, and {bound_text}"
+            yield f"a {shorten(name)} limit that is too high or missing, and {bound_text}"

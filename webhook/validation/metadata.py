@@ -2,12 +2,11 @@
 
 import re
 from collections.abc import Iterator
-from difflib import get_close_matches
 from itertools import islice
 from typing import Final
 
 from webhook.api import names
-from webhook.api.formats import shorten
+from webhook.api.formats import nearest, shorten
 from webhook.api.review import NOT_SUPPORTED
 from webhook.groups.annotations import ANNOTATIONS, OPT_INS
 from webhook.groups.naming import GENERATED_BASE_MAX, SUFFIX_LENGTH
@@ -43,8 +42,6 @@ _DNS_1035: Final = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
 _INT64_MAX: Final = 2**63 - 1
 _SUFFIX: Final = 6
 """Number of characters that KubeRay adds to the name of a RayCronJob for that of a RayJob."""
-_KEY_MAX: Final = 63
-"""Maximum characters of a key without its prefix."""
 _SECONDS: Final = re.compile(r"[-+]?[0-9]{1,19}", re.ASCII)
 
 
@@ -95,7 +92,7 @@ def initializing_timeout_invalid(ray_object: RayObject) -> Iterator[Fault]:
     field = ray_object.annotation(names.ANNOTATION_INITIALIZING_TIMEOUT)
     if ray_object.kind == names.RAYSERVICE_KIND and field.text and not _positive(field.text):
         advice = "write a duration such as 5m or 1h, or a number of seconds"
-        yield Fault(field, f"{shorten(field.text, 40)!r}: {advice}")
+        yield Fault(field, f"{shorten(field.text)!r}: {advice}")
 
 
 def webhook_name_unknown(ray_object: RayObject) -> Iterator[Fault]:
@@ -121,8 +118,8 @@ def webhook_name_unknown(ray_object: RayObject) -> Iterator[Fault]:
                 yield Fault(field.key(key), f"no effect among the {name}: write it as {other}")
                 continue
             ends = [known_key.removeprefix(names.PREFIX) for known_key in known_keys]
-            near = get_close_matches(key.removeprefix(names.PREFIX)[:_KEY_MAX], ends, 1)
-            meant = f"did you mean {near[0]}? " if near else ""
+            near = nearest(key.removeprefix(names.PREFIX), ends)
+            meant = f"did you mean {near}? " if near else ""
             message = f"there is no such name: {meant}docs/annotations.md lists all"
             yield Fault(field.key(key), message, NOT_SUPPORTED)
 
@@ -144,8 +141,8 @@ def kuberay_name_unknown(ray_object: RayObject) -> Iterator[Fault]:
                 continue
             if key in other_keys:
                 yield Fault(field.key(key), f"no effect among the {name}: move it to {other}")
-            elif near := get_close_matches(key[:_KEY_MAX], known_keys, 1, _MISSPELT):
-                message = f"KubeRay does not read it: did you mean {near[0]}?"
+            elif near := nearest(key, known_keys, _MISSPELT):
+                message = f"KubeRay does not read it: did you mean {near}?"
                 yield Fault(field.key(key), message, NOT_SUPPORTED)
 
 
@@ -169,7 +166,9 @@ def ignore_label_not_true(ray_object: RayObject) -> Iterator[Fault]:
     """
     field = (ray_object.meta / "labels").key(names.LABEL_IGNORE)
     if field.text and field.text != "true" and ray_object.settings.ignoring:
-        yield Fault(field, f'"{field.text[:40]}" has no effect: write "true", or remove the label')
+        yield Fault(
+            field, f'"{shorten(field.text)}" has no effect: write "true", or remove the label'
+        )
 
 
 def _positive(text: str) -> bool:

@@ -31,9 +31,7 @@ def slice_count_mismatch(cluster: ClusterSpec) -> Iterator[Fault]:
             if job.problem and not cluster.autoscaling and group.scale.desired:
                 yield Fault(field, job.problem)
         elif value and not (value.isascii() and value.isdigit()):
-            message = (
-                f"{shorten(value, 40)!r}: write the number of slices, which is that of replicas"
-            )
+            message = f"{shorten(value)!r}: write the number of slices, which is that of replicas"
             yield Fault(field, message)
         elif value and not cluster.autoscaling and not container.sets(names.MEGASCALE_SLICE_ID):
             number, replicas = int(value[:9]), group.scale.desired

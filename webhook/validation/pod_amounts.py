@@ -7,6 +7,7 @@ from typing import Any, Final
 from msgspec import Struct
 
 from webhook.api import names
+from webhook.api.formats import shorten
 from webhook.api.namespace_limits import NamespaceLimits, Thousandths, thousandths
 from webhook.api.objects import ALWAYS, WAIT_FOR_HEAD_AMOUNTS, WAIT_FOR_HEAD_MOST, map_of
 from webhook.validation.cluster import UNBOUNDED, ClusterSpec, GroupSpec
@@ -226,7 +227,7 @@ def _container(entry: Mapping[str, Any], *, init: bool = False) -> ContainerAmou
     resources = map_of(entry.get("resources"))
     requests, limits = resources.get("requests"), resources.get("limits")
     lasting = init and entry.get("restartPolicy") == ALWAYS
-    return ContainerAmounts(str(entry.get("name"))[:40], requests, limits, init, lasting)
+    return ContainerAmounts(shorten(str(entry.get("name"))), requests, limits, init, lasting)
 
 
 def _crosses_namespaces(affinity: Field) -> bool:

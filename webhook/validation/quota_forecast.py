@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Final
 
+from webhook.api.formats import shorten
 from webhook.api.namespace_limits import Quota, ScopeTerm, Thousandths, format_amount
 from webhook.validation.finding import Fault
 from webhook.validation.growth import Growth
@@ -84,7 +85,7 @@ def _unset(quota: Quota, growth: Growth) -> Iterator[Fault]:
             missing = [name for name in quota.required if name not in usage]
             if missing:
                 message = (
-                    f"the pods can never be created: ResourceQuota {quota.name[:63]} requires "
+                    f"the pods can never be created: ResourceQuota {shorten(quota.name)} requires "
                     f"{', '.join(missing)} of every container, and {container.name} has none"
                 )
                 yield Fault(template.field, message)
@@ -129,7 +130,7 @@ def _shortage(
     beside = " beside the old RayCluster" if growth.second else ""
     pods = "new pods" if any(pod.existing for pod in growth.templates) else "pods"
     parts = [
-        f"{format_amount(name, needed[name])} of {name[:63]}{reason}{beside}, "
+        f"{format_amount(name, needed[name])} of {shorten(name)}{reason}{beside}, "
         f"but {_describe_left(quota, free, name)}"
         for _, name in order[:_SHOWN_MAX]
     ]
@@ -138,4 +139,4 @@ def _shortage(
 
 
 def _describe_left(quota: Quota, free: Thousandths, name: str) -> str:
-    return f"ResourceQuota {quota.name[:63]} has {format_amount(name, max(free[name], 0))} left"
+    return f"ResourceQuota {shorten(quota.name)} has {format_amount(name, max(free[name], 0))} left"

@@ -57,7 +57,7 @@ def ray_command_nested_shell(cluster: ClusterSpec) -> Iterator[Fault]:
     for group in cluster.every_group:
         program = _read_program(_words(cluster, group))
         if program is not None and (first := program.lost_after):
-            problem = f"{program.interpreter} -c runs only {shorten(first, 20)!r}"
+            problem = f"{program.interpreter} -c runs only {shorten(first)!r}"
             message = f"{problem}: KubeRay drops the quotes; {program.advice}"
             yield Fault(program.field, message)
 
@@ -79,7 +79,9 @@ def ray_command_never_ends(cluster: ClusterSpec) -> Iterator[Fault]:
             match = _ENDLESS.match(_bare(command))
             loop = command.startswith(("while", "until"))
             if match and not (loop and ends):
-                problem = f"{' '.join(command.split())[:30]!r} does not end, so Ray never starts"
+                problem = (
+                    f"{shorten(' '.join(command.split()))!r} does not end, so Ray never starts"
+                )
                 yield Fault(_field(group), f"{problem}: use another container, or (... &)")
                 break
 
@@ -190,7 +192,7 @@ def _incomplete(text: str) -> str:
         if mark.kind == "quote":
             return f"the quote {mark.text} is not closed: close it"
         if mark.kind == "comment" and last:
-            return f"{shorten(mark.text, 20)!r} hides ray start, which KubeRay appends: remove it"
+            return f"{shorten(mark.text)!r} hides ray start, which KubeRay appends: remove it"
         if mark.kind == "operator" and last:
             operator = "a line end" if mark.text == "\n" else mark.text
             return f"{operator} before the && that KubeRay appends is a syntax error: remove it"

@@ -3,11 +3,16 @@
 import json
 import shlex
 from collections.abc import Iterator
-from difflib import get_close_matches
 from typing import Final
 
 from webhook.api import names
-from webhook.api.formats import LABEL_VALUE_ADVICE, is_label_value, is_qualified_name, shorten
+from webhook.api.formats import (
+    LABEL_VALUE_ADVICE,
+    is_label_value,
+    is_qualified_name,
+    nearest,
+    shorten,
+)
 from webhook.api.release import format_release, image_release, parse_release, same_release
 from webhook.api.review import FORBIDDEN, NOT_SUPPORTED
 from webhook.groups.annotations import check_reserved_labels
@@ -99,13 +104,13 @@ def ray_start_param_unknown(cluster: ClusterSpec) -> Iterator[Fault]:
     for group in cluster.every_group:
         for name in group.params:
             if name not in KNOWN:
-                message = f"ray start has no --{name[:40].lstrip('-')}{_suggestion(name[:64])}"
+                message = f"ray start has no --{shorten(name.lstrip('-'))}{_suggestion(name)}"
                 yield Fault(group.param(name), message, NOT_SUPPORTED)
 
 
 def _suggestion(name: str) -> str:
-    close = get_close_matches(name.lower().replace("_", "-").lstrip("-"), KNOWN, 1)
-    return f": write {close[0]}" if close else ""
+    close = nearest(name.lower().replace("_", "-").lstrip("-"), KNOWN)
+    return f": write {close}" if close else ""
 
 
 _PORTS: Final = (
@@ -182,7 +187,7 @@ def ray_start_value_invalid(cluster: ClusterSpec) -> Iterator[Fault]:
                 readable = _is_word
             shell = len(value) > _LONGEST or any(character in value for character in _SHELL)
             if not shell and not readable(value):
-                problem = f"{shorten(value, 40)!r}, which ends ray start"
+                problem = f"{shorten(value)!r}, which ends ray start"
                 yield Fault(group.param(name), f"{problem}: write {advice}")
 
 
@@ -224,9 +229,7 @@ def ray_version_unreadable(cluster: ClusterSpec) -> Iterator[Fault]:
     """
     field = cluster.field / "rayVersion"
     if field.text and parse_release(field.text) is None:
-        yield Fault(
-            field, f"{shorten(field.text, 40)!r} is not a version: write one such as 2.55.1"
-        )
+        yield Fault(field, f"{shorten(field.text)!r} is not a version: write one such as 2.55.1")
 
 
 def ray_version_mismatch(cluster: ClusterSpec) -> Iterator[Fault]:
@@ -242,7 +245,9 @@ def ray_version_mismatch(cluster: ClusterSpec) -> Iterator[Fault]:
     actual = image_release(cluster.head.first.image)[0]
     if declared and actual and not same_release(declared, actual):
         head_release = format_release(actual)
-        problem = f"rayVersion is {field.text[:24]}, but the head's image has Ray {head_release}"
+        problem = (
+            f"rayVersion is {shorten(field.text)}, but the head's image has Ray {head_release}"
+        )
         yield Fault(field, f"{problem}: make them equal")
 
 

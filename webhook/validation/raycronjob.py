@@ -60,7 +60,5 @@ def _unknown(field: Field, zone: str, cron: RayObject) -> Iterator[Fault]:
         name = name.removeprefix(folder)
     is_known = name in zones if zones else _ZONE.fullmatch(name) is not None
     if not is_known and name not in _ALWAYS:
-        message = (
-            f"{shorten(zone, 40)!r} is not a time zone: write one such as Europe/Berlin or UTC"
-        )
+        message = f"{shorten(zone)!r} is not a time zone: write one such as Europe/Berlin or UTC"
         yield Fault(field, message)

@@ -99,7 +99,7 @@ def job_sidecar_conflict(job: Job) -> Iterator[Fault]:
             yield Fault(job.field / name, message, FORBIDDEN)
     policy = job.field / "rayClusterSpec" / "headGroupSpec" / "template" / "spec" / "restartPolicy"
     if policy.given and policy.text not in ("", "Never"):
-        yield Fault(policy, f"restartPolicy is {policy.text[:20]} in {SIDECAR}: write Never")
+        yield Fault(policy, f"restartPolicy is {shorten(policy.text)} in {SIDECAR}: write Never")
 
 
 def job_submission_mode_unknown(job: Job) -> Iterator[Fault]:
@@ -117,7 +117,7 @@ def job_submission_mode_unknown(job: Job) -> Iterator[Fault]:
     if field.text and field.text not in modes:
         near = next((mode for mode in modes if mode.lower() == field.text.lower()), "")
         advice = f"write {near or ' or '.join((', '.join(modes[:-1]), modes[-1]))}"
-        message = f"{shorten(field.text, 20)!r} submits no job: {advice}"
+        message = f"{shorten(field.text)!r} submits no job: {advice}"
         yield Fault(field, message, NOT_SUPPORTED, doubtful=not near)
 
 
@@ -152,7 +152,7 @@ def job_id_invalid(job: Job) -> Iterator[Fault]:
     if not field.text or not job.in_shell:
         return
     if not _JOB_ID.fullmatch(field.text):
-        message = f"{shorten(field.text, 40)!r}: use letters, digits, '-', '_' and '.'"
+        message = f"{shorten(field.text)!r}: use letters, digits, '-', '_' and '.'"
         yield Fault(field, message)
     elif len(field.text) > _JOB_ID_MAX:
         yield Fault(field, f"{len(field.text)} characters: use at most {_JOB_ID_MAX}")
@@ -261,7 +261,7 @@ def job_entrypoint_resources_unreadable(job: Job) -> Iterator[Fault]:
         value = None
     if not isinstance(value, dict) or {*map(type, value.values())} - {int, float}:
         yield Fault(
-            field, f'{shorten(json_text, 40)!r}: write JSON with numbers, such as {{"Custom": 1}}'
+            field, f'{shorten(json_text)!r}: write JSON with numbers, such as {{"Custom": 1}}'
         )
 
 
@@ -276,7 +276,7 @@ def job_submitter_restarts(job: Job) -> Iterator[Fault]:
     policy = job.submitter / "spec" / "restartPolicy"
     listed = (job.submitter / "spec" / "containers").size > 0
     if listed and policy.value not in ("Never", "OnFailure"):
-        policy_text = f"{shorten(policy.text, 40)!r}" if policy.text else "not set"
+        policy_text = f"{shorten(policy.text)!r}" if policy.text else "not set"
         message = (
             f"restartPolicy is {policy_text}: write Never or OnFailure, as a Kubernetes Job needs"
         )

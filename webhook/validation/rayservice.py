@@ -36,7 +36,7 @@ def service_upgrade_type_unknown(service: Service) -> Iterator[Fault]:
     upgrade_types = (NEW_CLUSTER, INCREMENTAL, NONE) if newer else (NEW_CLUSTER, NONE)
     if field.given and field.text not in upgrade_types:
         listed = f"{', '.join(upgrade_types[:-1])} or {upgrade_types[-1]}"
-        yield Fault(field, f"{shorten(str(field.value), 40)!r}: write {listed}", NOT_SUPPORTED)
+        yield Fault(field, f"{shorten(str(field.value))!r}: write {listed}", NOT_SUPPORTED)
 
 
 def service_upgrade_type_missing(service: Service) -> Iterator[Fault]:

@@ -2,12 +2,12 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from difflib import get_close_matches
 from functools import partial
 from itertools import chain, islice
 from typing import Any, Final, TypeVar
 
 from webhook.api import names
+from webhook.api.formats import nearest
 from webhook.api.review import TYPE_INVALID
 from webhook.manifest.yaml_values import DuplicateKey
 from webhook.validation.change import only_queued, only_scaled, read_update, replicas_of
@@ -272,8 +272,8 @@ def _unknown_release(release: KubeRay | None) -> Iterator[str]:
 
 
 def _near(name: str, known: Iterable[str]) -> str:
-    near = get_close_matches(name, sorted(known), n=1)
-    return f"; did you mean {near[0]}?" if near else ""
+    near = nearest(name, sorted(known))
+    return f"; did you mean {near}?" if near else ""
 
 
 def _findings(ray_object: RayObject, settings: RuleSettings) -> Iterator[Finding]:

@@ -4,10 +4,9 @@ https://docs.ray.io/en/latest/ray-core/handling-dependencies.html#api-reference
 """
 
 from collections.abc import Iterator
-from difflib import get_close_matches
 from typing import Final
 
-from webhook.api.formats import shorten
+from webhook.api.formats import nearest, shorten
 from webhook.api.review import FORBIDDEN, NOT_SUPPORTED
 from webhook.validation.field import Field
 from webhook.validation.finding import Fault
@@ -35,7 +34,7 @@ def runtime_env_values(env: Field) -> Iterator[Fault]:
         yield Fault(variables, "write a map of variables, such as A: '1'")
     for name, value in variables.map.items():
         if not isinstance(value, str):
-            value_text = "null" if value is None else str(value)[:20]
+            value_text = "null" if value is None else shorten(str(value))
             message = f"{value_text} is not a string: write it in quotes"
             yield Fault(variables.key(name), message)
     installers = [name for name in _INSTALLERS if env.map.get(name)]
@@ -46,10 +45,10 @@ def runtime_env_values(env: Field) -> Iterator[Fault]:
 
 def unknown_key(holder: Field, key: str, known: frozenset[str]) -> Fault:
     """Return the fault of a key that Ray does not have, with the most similar known key."""
-    near = get_close_matches(key[:64], known, 1)
-    advice = f"write {near[0]}" if near else "remove it, unless your Ray is newer than this rule"
+    near = nearest(key, known)
+    advice = f"write {near}" if near else "remove it, unless your Ray is newer than this rule"
     return Fault(
         holder / key,
-        f"Ray has no {shorten(key, 40)!r} here and ignores it: {advice}",
+        f"Ray has no {shorten(key)!r} here and ignores it: {advice}",
         NOT_SUPPORTED,
     )

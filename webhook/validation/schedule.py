@@ -4,6 +4,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from webhook.api.formats import shorten
+
 _UNITS: Final = {
     "ns": 1, "us": 10**3, "µs": 10**3, "μs": 10**3, "ms": 10**6,
     "s": 10**9, "m": 60 * 10**9, "h": 3600 * 10**9,
@@ -63,7 +65,9 @@ def problem_of(schedule: str) -> str:
     if schedule.startswith("@"):
         every = schedule.removeprefix(_EVERY)
         is_valid = schedule in _WORDS or (every != schedule and parse_duration(every) is not None)
-        return "" if is_valid else f"{schedule[:40]!r} is none of {', '.join(_WORDS)}, @every 1h"
+        return (
+            "" if is_valid else f"{shorten(schedule)!r} is none of {', '.join(_WORDS)}, @every 1h"
+        )
     fields = schedule.split()
     if len(fields) != len(_PARTS):
         return f"{len(fields)} fields: write minute, hour, day of month, month and day of week"
@@ -72,7 +76,7 @@ def problem_of(schedule: str) -> str:
             _readable(expression, low, high, numbers_by_word)
             for expression in filter(None, field.split(","))
         ):
-            return f"{name} {field[:40]!r}: write {low} to {high}, *, ranges or steps"
+            return f"{name} {shorten(field)!r}: write {low} to {high}, *, ranges or steps"
     return ""
 
 

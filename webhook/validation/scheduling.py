@@ -56,7 +56,7 @@ def gang_other_scheduler(cluster: ClusterSpec) -> Iterator[Fault]:
     for group in cluster.every_group:
         field = group.pod / "schedulerName"
         if field.text not in ("", "default-scheduler"):
-            problem = f"schedulerName is {field.text[:24]}"
+            problem = f"schedulerName is {shorten(field.text)}"
             yield Fault(field, f"{problem}, but {names.LABEL_GANG} needs default-scheduler")
 
 
@@ -70,9 +70,7 @@ def gang_label_value(cluster: ClusterSpec) -> Iterator[Fault]:
     """
     value = cluster.labels.get(names.LABEL_GANG)
     if value is not None and value.lower() != "true":
-        message = (
-            f"{shorten(value, 40)!r} is true for some schedulers only: write true, or remove it"
-        )
+        message = f"{shorten(value)!r} is true for some schedulers only: write true, or remove it"
         yield Fault(_label(cluster), message, NOT_SUPPORTED)
 
 
@@ -221,7 +219,7 @@ def kueue_slice_size(cluster: ClusterSpec) -> Iterator[Fault]:
             continue
         size = _slice_size(group)
         if size < 1 or size % group.hosts:
-            size_text = shorten(field.text, 20)
+            size_text = shorten(field.text)
             message = f"{size_text!r}: write numOfHosts, which is {group.hosts}, or a multiple"
             yield Fault(field, message, doubtful=not cluster.kueue.queued)
 
@@ -390,6 +388,6 @@ def node_label_not_allowed(cluster: ClusterSpec) -> Iterator[Fault]:
     for node_label in read_pairs(NODE_LABELS.read(cluster.annotations)):
         if allowed is not None and node_label.node not in allowed:
             message = (
-                f"{node_label.node[:40]} is not passed on: add it to the webhook's node labels"
+                f"{shorten(node_label.node)} is not passed on: add it to the webhook's node labels"
             )
             yield Fault(cluster.annotation(NODE_LABELS.annotation), message)

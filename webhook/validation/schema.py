@@ -9,7 +9,6 @@ import copy
 import json
 import re
 from collections.abc import Iterable, Iterator
-from difflib import get_close_matches
 from typing import Any, Final
 
 from webhook.api import names
@@ -19,6 +18,7 @@ from webhook.api.formats import (
     is_dns_subdomain,
     is_label_value,
     is_qualified_name,
+    nearest,
     shorten,
 )
 from webhook.api.release import format_release
@@ -41,7 +41,6 @@ _DATE: Final = re.compile(
     r"(?:[Zz]|[+-][0-9]{2}:[0-9]{2})",
     re.ASCII,
 )
-_SHOWN: Final = 40
 _RESOURCES: Final = "resources"
 _YAML_TEXTS: Final = ("serveConfigV2", "runtimeEnvYAML")
 _KINDS: Final = {dict: "a map", list: "a list"}
@@ -86,7 +85,7 @@ def _build_version_fault(ray_object: RayObject) -> Fault:
     if kuberay is not None and kuberay < first:
         problem = f"KubeRay {format_release(kuberay)} has no {ray_object.kind}"
         return Fault(field, f"{problem}: use {format_release(first)} or later", NOT_SUPPORTED)
-    problem = f"KubeRay has no {ray_object.kind} in {field.text[:_SHOWN]}"
+    problem = f"KubeRay has no {ray_object.kind} in {shorten(field.text)}"
     return Fault(field, f"{problem}: write ray.io/v1", NOT_SUPPORTED)
 
 
@@ -95,7 +94,7 @@ def _metadata(meta: Field) -> Iterator[Fault]:
     labels = meta / "labels"
     for key, value in labels.strings.items():
         if not is_qualified_name(key):
-            yield Fault(labels.key(key), f"{shorten(key, _SHOWN)!r} cannot be the key of a label")
+            yield Fault(labels.key(key), f"{shorten(key)!r} cannot be the key of a label")
         elif not is_label_value(value):
             yield Fault(labels.key(key), LABEL_VALUE_ADVICE)
     name, prefix = meta / "name", meta / "generateName"
@@ -103,7 +102,7 @@ def _metadata(meta: Field) -> Iterator[Fault]:
         yield Fault(name, "the name is not set: every object needs one", REQUIRED)
     for field, name_text in ((name, name.text), (prefix, _mask_trailing_dash(prefix.text))):
         if name_text and not is_dns_subdomain(name_text):
-            problem = f"the name is {shorten(field.text, _SHOWN)!r}"
+            problem = f"the name is {shorten(field.text)!r}"
             yield Fault(field, f"{problem}: use lower-case letters, digits, '-' and '.'")
 
 
@@ -145,8 +144,8 @@ def field_unknown(ray_object: RayObject) -> Iterator[Fault]:
                 hint = "write it in limits or requests"
             elif not near and (place := _find_place(schema, root, holder, key)):
                 hint = f"write it in {place}"
-            elif close_keys := [near] if near else get_close_matches(key[:64], part_fields, n=1):
-                hint = f"did you mean {close_keys[0]}?"
+            elif close := near or nearest(key, part_fields):
+                hint = f"did you mean {close}?"
             else:
                 hint = "remove it, or move it to where it belongs"
             message = f"no such field: {hint}"
@@ -199,8 +198,7 @@ def misspelt(key: str, known: Iterable[str]) -> str:
     empty for any other key.
     """
     letters = {_letters(name): name for name in known}
-    near = get_close_matches(_letters(key[:64]), letters, n=1, cutoff=_MISSPELT)
-    return letters[near[0]] if near else ""
+    return letters.get(nearest(_letters(key), letters, _MISSPELT), "")
 
 
 def _letters(name: str) -> str:
@@ -281,7 +279,7 @@ def key_duplicate(ray_object: RayObject) -> Iterator[Fault]:
     https://yaml.org/spec/1.2.2/#3213-node-comparison
     """
     for duplicate in ray_object.duplicates:
-        message = f"{duplicate.problem[:80]}: the last value counts, remove the others"
+        message = f"{shorten(duplicate.problem)}: the last value counts, remove the others"
         yield Fault(ray_object.root.below(duplicate.tokens), message, DUPLICATE)
 
 
@@ -320,7 +318,7 @@ def _faults(field: Field, part: Part) -> Iterator[Fault]:
     if part.fields is not None or part.map is not None:
         if type(value) is not dict:
             named = "name" in (part.fields or ()) and is_dns_subdomain(field.text)
-            yield _type(field, f"a map{f', as in name: {value[:_SHOWN]}' if named else ''}")
+            yield _type(field, f"a map{f', as in name: {shorten(value)}' if named else ''}")
             return
         for name in part.required:
             if not (field / name).given and name not in part.defaulted:
@@ -375,7 +373,7 @@ def _limits(field: Field, part: Part) -> Iterator[Fault]:
     value = field.value
     if part.enum and value not in part.enum:
         allowed = " or ".join(map(str, part.enum)) if len(part.enum) < 7 else "a known value"  # noqa: PLR2004
-        yield Fault(field, f"{shorten(str(value), _SHOWN)!r}: write {allowed}", NOT_SUPPORTED)
+        yield Fault(field, f"{shorten(str(value))!r}: write {allowed}", NOT_SUPPORTED)
     if part.minimum is not None and value < part.minimum:
         yield Fault(field, f"{value}: write {part.minimum:g} or more")
     if part.maximum is not None and value > part.maximum:
@@ -385,7 +383,7 @@ def _limits(field: Field, part: Part) -> Iterator[Fault]:
     if part.max_length is not None and len(value) > part.max_length:
         yield Fault(field, f"{len(value)} characters: write at most {part.max_length}")
     if part.pattern and not _pattern(part.pattern).search(value):
-        yield Fault(field, f"{shorten(value, _SHOWN)!r} is not of the form {part.pattern[:_SHOWN]}")
+        yield Fault(field, f"{shorten(value)!r} is not of the form {shorten(part.pattern)}")
 
 
 def _pattern(text: str) -> re.Pattern[str]:
@@ -395,7 +393,7 @@ def _pattern(text: str) -> re.Pattern[str]:
 def _type(field: Field, wanted: str, kind: str = "") -> Fault:
     value = field.value
     if parse_quoted_scalar(value, kind) is not None:
-        message = f'"{shorten(value, _SHOWN)}" is a string: remove the quotes'
+        message = f'"{shorten(value)}" is a string: remove the quotes'
         return Fault(field, message, TYPE_INVALID)
     if isinstance(value, dict) and field.token in _YAML_TEXTS:
         return Fault(field, "a map: write '|' after the colon, which makes it text", TYPE_INVALID)
@@ -403,7 +401,7 @@ def _type(field: Field, wanted: str, kind: str = "") -> Fault:
         return Fault(field, f"{_KINDS[type(value)]}: write {wanted}", TYPE_INVALID)
     if wanted == _WANTED["string"] and value is not None:
         return Fault(field, explain_non_string(value), TYPE_INVALID)
-    value_text = shorten(str(value).lower() if isinstance(value, bool) else str(value), _SHOWN)
+    value_text = shorten(str(value).lower() if isinstance(value, bool) else str(value))
     return Fault(field, f"{value_text!r}: write {wanted}", TYPE_INVALID)
 
 

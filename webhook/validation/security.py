@@ -27,7 +27,7 @@ def auth_ray_too_old(cluster: ClusterSpec) -> Iterator[Fault]:
     if _kubernetes(cluster).flag:
         option, since = "enableK8sTokenAuth", KUBERNETES_SINCE
     if _token(cluster) and (release is None or release < since):
-        version_text = repr(field.text[:20]) if field.text else "not set"
+        version_text = repr(shorten(field.text)) if field.text else "not set"
         needed = f"{option} needs {format_release(since)}.0"
         yield Fault(field, f"rayVersion is {version_text}, but {needed}: raise it, or remove that")
 

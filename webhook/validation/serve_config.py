@@ -5,12 +5,11 @@ exists. Ray's schema: python/ray/serve/schema.py (`ServeDeploySchema`).
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from difflib import get_close_matches
 from typing import Any, Final
 
 from msgspec import Struct
 
-from webhook.api.formats import shorten
+from webhook.api.formats import nearest, shorten
 from webhook.api.release import Release, format_release
 from webhook.api.review import DUPLICATE, FORBIDDEN, NOT_SUPPORTED, REQUIRED
 from webhook.validation.field import Field
@@ -268,17 +267,17 @@ def serve_application_invalid(service: Service) -> Iterator[Fault]:
             yield Fault(name, "the name is empty: write one, or remove it")
         application_name = str(name.value) if name.given else _DEFAULT_NAME
         if application_name in names:
-            message = (
-                f"another application has the name {application_name[:40]}: rename one of the two"
-            )
-            yield Fault(name, message, DUPLICATE)
+            problem = f"another application has the name {shorten(application_name)}"
+            yield Fault(name, f"{problem}: rename one of the two", DUPLICATE)
         names[application_name] = name
         if problem := _route(route.text):
             yield Fault(route, problem)
         prefix = _ROOT if "route_prefix" not in application.map else route.value
         if isinstance(prefix, str) and prefix in routes:
             doubtful = not route.given or not routes[prefix].given
-            message = f"another application is served at {prefix[:40]}: set another route_prefix"
+            message = (
+                f"another application is served at {shorten(prefix)}: set another route_prefix"
+            )
             yield Fault(route, message, DUPLICATE, doubtful=doubtful)
         if isinstance(prefix, str):
             routes.setdefault(prefix, route)
@@ -341,9 +340,7 @@ def serve_key_unknown(service: Service) -> Iterator[Fault]:
     for field, types_by_name in _maps(service):
         names = frozenset(types_by_name)
         for key in field.map:
-            if key not in names and (
-                types_by_name is not TOP or get_close_matches(key[:64], names, 1)
-            ):
+            if key not in names and (types_by_name is not TOP or nearest(key, names)):
                 yield unknown_key(field, key, names)
             elif key in names and release and (message := _of_another_release(key, release)):
                 yield Fault(field / key, message, NOT_SUPPORTED)
@@ -392,10 +389,10 @@ def _import_path(field: Field) -> Iterator[Fault]:
     module, _, name = path.rpartition(":" if ":" in path else ".")
     broken = ":" in module or module.startswith(".") or any(map(str.isspace, path)) or "/" in path
     if not module or not name or broken:
-        yield Fault(field, f"{shorten(path, 40)!r}: write module:name, such as app.main:deployment")
+        yield Fault(field, f"{shorten(path)!r}: write module:name, such as app.main:deployment")
     elif (file := path.partition(":")[0]).endswith(".py"):
-        advice = f"write {file.removesuffix('.py')}:{name if ':' in path else 'app'}"[:60]
-        yield Fault(field, f"a module, and not a file: {advice}", doubtful=True)
+        wanted = f"{file.removesuffix('.py')}:{name if ':' in path else 'app'}"
+        yield Fault(field, f"a module, and not a file: write {shorten(wanted)}", doubtful=True)
 
 
 def _route(text: str) -> str:
@@ -406,7 +403,7 @@ def _route(text: str) -> str:
         advice = "remove the / at its end"
     elif "{" in text or "}" in text:
         advice = "write it without braces"
-    return f"{shorten(text, 40)!r}: {advice}" if advice else ""
+    return f"{shorten(text)!r}: {advice}" if advice else ""
 
 
 def _exclusions(deployment: Field) -> Iterator[Fault]:
@@ -439,7 +436,7 @@ def _addresses(env: Field) -> Iterator[Fault]:
     advice = "write the address of an archive, such as s3://bucket/a.zip"
     for field in (env / "working_dir", *(env / "py_modules").items()):
         if field.text and "://" not in field.text:
-            yield Fault(field, f"{shorten(field.text, 40)!r}: {advice}")
+            yield Fault(field, f"{shorten(field.text)!r}: {advice}")
 
 
 def _format_value(value: object) -> str:
@@ -447,4 +444,4 @@ def _format_value(value: object) -> str:
         return str(value).lower().replace("none", "null")
     if isinstance(value, dict | list):
         return "a map" if isinstance(value, dict) else "a list"
-    return repr(shorten(value, 38) if isinstance(value, str) else value)[:40]
+    return repr(shorten(value)) if isinstance(value, str) else shorten(str(value))

@@ -116,7 +116,7 @@ def _syntax(text: str, marks: list[Mark]) -> str:
         if mark.kind == "quote":
             return f"the quote {mark.text} is not closed: close it"
         if mark.kind == "comment" and mark.end == len(text):
-            return f"{shorten(mark.text, 20)!r} hides the end of the submitter's command: remove it"
+            return f"{shorten(mark.text)!r} hides the end of the submitter's command: remove it"
         if mark.kind == "operator" and mark.text in _ENDS and mark.end == len(text):
             return f"{mark.text} at the end is a syntax error in the submitter: remove it"
         if mark.kind == "parenthesis":
@@ -131,10 +131,10 @@ def _operator(text: str, marks: list[Mark]) -> str:
     for mark in marks:
         if mark.kind == "operator":
             rest = " ".join(text[mark.end :].split())
-            return f"{shorten(rest, 24)} runs in the submitter: {_remedy(text)}"
+            return f"{shorten(rest)} runs in the submitter: {_remedy(text)}"
         if mark.kind == "redirection":
             rest = text[mark.start :].strip().splitlines()[0]
-            return f"{shorten(rest, 24)} redirects the submitter: {_remedy(text)}"
+            return f"{shorten(rest)} redirects the submitter: {_remedy(text)}"
     return ""
 
 
@@ -149,7 +149,7 @@ def _problem_of(mark: Mark) -> str:
     """Return the problem of a variable or a command that the submitter's shell replaces."""
     if mark.text in _COMMANDS:
         return f"{_COMMANDS[mark.text]} runs in the submitter"
-    return f"{mark.text[:30]} is the submitter's, usually empty"
+    return f"{shorten(mark.text)} is the submitter's, usually empty"
 
 
 def _remedy(text: str) -> str:

@@ -29,7 +29,7 @@ def upgrade_strategy_unknown(cluster: ClusterSpec) -> Iterator[Fault]:
     kind = cluster.field / "upgradeStrategy" / "type"
     if kind.given and kind.text not in (RECREATE, NONE):
         yield Fault(
-            kind, f"{shorten(str(kind.value), 40)!r}: write {RECREATE} or {NONE}", NOT_SUPPORTED
+            kind, f"{shorten(str(kind.value))!r}: write {RECREATE} or {NONE}", NOT_SUPPORTED
         )
 
 
@@ -65,7 +65,7 @@ def group_removed(update: Update) -> Iterator[Fault]:
             continue
         yield Fault(
             update.new.field / "workerGroupSpecs",
-            f"pods of group {group.name[:40]} keep running, unmanaged: scale it to 0 "
+            f"pods of group {shorten(group.name)} keep running, unmanaged: scale it to 0 "
             "before you remove it",
         )
 
@@ -86,7 +86,7 @@ def group_reordered(update: Update) -> Iterator[Fault]:
         if group.name and old_indices.get(group.name, group.field.token) != group.field.token:
             yield Fault(
                 group.field,
-                f"group {group.name[:40]} moved, and the autoscaler goes by index: add "
+                f"group {shorten(group.name)} moved, and the autoscaler goes by index: add "
                 "new groups at the end",
             )
             return

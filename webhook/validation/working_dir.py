@@ -60,7 +60,7 @@ def _problem(text: str, release: Release | None, *, wheels: bool) -> str:
     if protocol == _UPLOADED or (protocol == _LOCAL and local):
         return ""
     if protocol.lower() not in protocols:
-        return f"Ray has no protocol {shorten(protocol, 20)!r}: write one of {', '.join(protocols)}"
+        return f"Ray has no protocol {shorten(protocol)!r}: write one of {', '.join(protocols)}"
     tars = (*(_TARS if release is None or release >= _TARS_SINCE else ()), *([".tar.xz"] * local))
     archives = tuple(suffix for suffix in (*_ARCHIVES, *tars) if wheels or suffix != ".whl")
     path = rest.partition("#")[0].partition("?")[0]
@@ -69,4 +69,4 @@ def _problem(text: str, release: Release | None, *, wheels: bool) -> str:
     repository = path.rstrip("/").removesuffix(".git")
     github = repository.startswith("github.com/") and repository.count("/") == _DEPTH
     advice = f"https://{repository}/archive/BRANCH.zip" if github else " or ".join(archives)
-    return f"{shorten(text, 40)!r} is not an archive: write {advice}"
+    return f"{shorten(text)!r} is not an archive: write {advice}"

@@ -21,6 +21,7 @@ from webhook.api.formats import (
     is_qualified_name,
     many_lines,
     mark,
+    nearest,
     one_line,
     pointer,
     read_mark,
@@ -75,6 +76,16 @@ def test_an_independent_library_finds_the_key_that_was_escaped(key: str) -> None
 ])  # fmt: skip
 def test_the_middle_of_a_long_text_is_left_out(text: str, most: int, short: str) -> None:
     assert shorten(text, most) == short
+
+
+def test_the_nearest_name_is_that_of_the_most_common_characters() -> None:
+    assert nearest("replica", ("replicas", "minReplicas", "scaleStrategy")) == "replicas"
+    assert nearest("image", ("replicas", "minReplicas")) == ""
+    assert nearest("rep", ("replicas",)) == ""
+    assert nearest("rep", ("replicas",), 0.5) == "replicas"
+    assert nearest("a" * 64 + "b" * 1000, ("a" * 64,), 1) == "a" * 64
+    assert nearest("a" * 63 + "b" * 1000, ("a" * 64,), 1) == ""
+    assert nearest("a" * 65, ("a" * 65,), 1) == ""
 
 
 def test_people_see_the_path_as_kubernetes_writes_it() -> None:

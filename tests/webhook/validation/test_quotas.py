@@ -19,6 +19,7 @@ from tests.harness.ray_objects import (
 from tests.harness.work import RATIO_MAX, lines
 from tests.webhook.validation.quota_admission import Admission
 from webhook.api import names
+from webhook.api.formats import shorten
 from webhook.api.namespace_limits import NamespaceLimits, read_namespaces
 from webhook.api.objects import RayCluster
 from webhook.api.quantity import parse_quantity
@@ -286,9 +287,9 @@ def test_defaults_of_a_limit_range() -> None:
             "limit of 2"
         )
     ]
-    free.head_container(name="c" * 41)
+    free.head_container(name="c" * 64)
     (message,) = messages(free, a_range(default={"cpu": "2"}))
-    assert f" container {'c' * 40} has a cpu request of 3" in message
+    assert f" container {shorten('c' * 64)} has a cpu request of 3" in message
     ratio = a_range(maxLimitRequestRatio={"cpu": "2"})
     burst = a_cluster().head_container(resources={"requests": {"cpu": "1"}, "limits": {"cpu": "3"}})
     assert len(messages(burst, ratio)) == 1

@@ -24,8 +24,6 @@ PROBLEMS_MAX: Final = 200
 SHARED_MEMORY: Final = "shared-mem"
 SHARED_MEMORY_PATH: Final = "/dev/shm"  # noqa: S108 - KubeRay mounts it there
 
-_SHOWN: Final = 40
-
 
 class Node(Struct):
     """A node of the tree of checks: the check of a value or of its parts, and the nodes below."""
@@ -140,10 +138,10 @@ def _nodes(root: Node, path: str) -> list[Node]:
 def format_value(value: object) -> str:
     """Return a value for a message, cut to the maximum length."""
     if type(value) is str:
-        return f'"{shorten(value, _SHOWN)}"'
+        return f'"{shorten(value)}"'
     if type(value) is bool:
         return str(value).lower()
-    return shorten(str(value), _SHOWN) if type(value) in (int, float) else "given"
+    return shorten(str(value)) if type(value) in (int, float) else "given"
 
 
 def wrong(place: Field, advice: str) -> Fault:

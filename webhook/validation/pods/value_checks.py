@@ -2,11 +2,10 @@
 
 import re
 from collections.abc import Callable, Iterable, Iterator
-from difflib import get_close_matches
 from ipaddress import ip_address
 from typing import Any, Final
 
-from webhook.api.formats import DNS_LABEL_MAX, is_dns_label, is_dns_subdomain
+from webhook.api.formats import DNS_LABEL_MAX, is_dns_label, is_dns_subdomain, nearest
 from webhook.api.review import DUPLICATE
 from webhook.validation.field import Field
 from webhook.validation.finding import Fault
@@ -133,8 +132,8 @@ def check_names(
 
 def suggestion(text: str, known: Iterable[str], otherwise: str) -> str:
     """Return the advice to write the known name that is most similar to a text, if there is one."""
-    near = get_close_matches(text[:64], tuple(known), 1)
-    return f"did you mean {near[0]}?" if near else otherwise
+    near = nearest(text, known)
+    return f"did you mean {near}?" if near else otherwise
 
 
 dns_label = string(is_dns_label, DNS_LABEL_ADVICE)
