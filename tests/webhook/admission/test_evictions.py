@@ -76,15 +76,15 @@ def worker(
 
 @asynccontextmanager
 async def draining(
-    document: Object, replicas: int = 2, hosts: int = 4, default: int | None = None
+    document: Object, replicas: int = 2, default: int | None = None
 ) -> AsyncIterator[Drains]:
     """Follow a RayCluster whose replicas are ready."""
     async with FakeApi().serving() as api, following(api) as followed:
         api.put(RAYCLUSTERS, document)
         for replica in range(replicas):
-            for host in range(hosts):
+            for host in range(4):
                 api.put(PODS, worker(replica, host))
-        await eventually(lambda: len(followed.members) == replicas * hosts)
+        await eventually(lambda: len(followed.members) == replicas * 4)
         await eventually(lambda: len(followed.clusters) == 1 and api.watching == 2)
         yield Drains(api, followed, default)
 

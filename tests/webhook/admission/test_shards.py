@@ -31,6 +31,9 @@ def a_shard(name: str = "a", index: str = "", group: str = "search") -> ClusterB
     return built.annotated(INDEX, index) if index else built
 
 
+MINE = (a_shard("a", "4"),)
+
+
 class Server:
     """An API server that asks the webhook about RayClusters, and a watch that tests advance."""
 
@@ -79,31 +82,6 @@ def test_a_value_is_refused_by_rules(cluster: ClusterBuilder, row: OptIn[str], t
     field, message = Server().refused(cluster)
     assert field == f"metadata.annotations[{row.annotation}]"
     assert message.startswith(f"{row.problem(text)} [{RULE}]\n")
-
-
-HELD = (a_shard("holder", " 3", group="search\n"),)
-MINE = (a_shard("a", "4"),)
-
-
-@pytest.mark.parametrize(("there", "new", "old", "field", "says"), [
-    (HELD, a_shard("a", "3", group=" search"), None, AT_INDEX, "holder has index 3"),
-    (MINE, a_shard("a", "5"), MINE[0], AT_INDEX, "immutable"),
-    ((a_shard("b", "1"),), a_shard("a", "1"), a_shard("a", "x"), AT_INDEX, "b has index 1"),
-    *(((), a_shard("a", index), None, AT_INDEX, "") for index in ("-1", "01", "1048576", "1 2")),
-    *(((), a_shard(group=group), None, AT_GROUP, "") for group in ("-a", "x" * 64, "ä", "a\nb")),
-])  # fmt: skip
-def test_what_cannot_be_an_index_or_a_group_of_a_cluster_is_refused(
-    there: tuple[ClusterBuilder, ...],
-    new: ClusterBuilder,
-    old: ClusterBuilder | None,
-    field: str,
-    says: str,
-) -> None:
-    server = Server(*there)
-    at, message = server.refused(new, old)
-    assert at == field
-    assert says in message
-    assert server.index(a_shard("next")) == "0"  # nothing is reserved
 
 
 def a_going_shard() -> Object:
@@ -234,10 +212,16 @@ def warnings(
 A1, A5 = counted("a", "0", "8"), counted("a", "5", "8")
 B5 = counted("b", "5", "8")
 NO_COUNT = (a_shard("a", "0"), a_shard("b", "5"))
+HELD = (a_shard("holder", " 3", group="search\n"),)
 GROUP_OF_2 = (counted("a", "0", "1"), counted("b", "1", "2"))
 
 
 @pytest.mark.parametrize(("there", "new", "old", "field", "says"), [
+    (HELD, a_shard("a", "3", group=" search"), None, AT_INDEX, "holder has index 3"),
+    (MINE, a_shard("a", "5"), MINE[0], AT_INDEX, "immutable"),
+    ((a_shard("b", "1"),), a_shard("a", "1"), a_shard("a", "x"), AT_INDEX, "b has index 1"),
+    *(((), a_shard("a", index), None, AT_INDEX, "") for index in ("-1", "01", "1048576", "1 2")),
+    *(((), a_shard(group=group), None, AT_GROUP, "") for group in ("-a", "x" * 64, "ä", "a\nb")),
     ((), counted("a", "4", "4"), None, AT_INDEX, "not below shard-count 4"),
     *(((), counted("a", "", text), None, AT_COUNT, "") for text in ("x", "08")),
     ((A1, counted("b", "1", "16")), counted("c", "", "8"), None, AT_COUNT, "write 16"),
@@ -251,16 +235,19 @@ GROUP_OF_2 = (counted("a", "0", "1"), counted("b", "1", "2"))
     (GROUP_OF_2, a_shard("c", "20"), None, AT_INDEX, ""),
     (GROUP_OF_2, a_shard("c"), a_cluster("c"), AT_COUNT, ""),
 ])  # fmt: skip
-def test_a_count_that_an_index_does_not_fit_is_refused(
+def test_an_index_count_or_group_that_does_not_fit_is_refused(
     there: tuple[ClusterBuilder, ...],
     new: ClusterBuilder,
     old: ClusterBuilder | None,
     field: str,
     says: str,
 ) -> None:
-    at, message = Server(*there).refused(new, old)
+    server, following = Server(*there), a_shard("next").build()
+    at, message = server.refused(new, old)
     assert at == field
     assert says in message
+    before, after = (each.ask(following, uid="a") for each in (Server(*there), server))
+    assert before == after, "nothing is reserved"
 
 
 @pytest.mark.parametrize(("there", "new", "old", "expected"), [

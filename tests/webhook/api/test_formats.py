@@ -1,8 +1,9 @@
-"""Names, paths, printable text and marks have the formats that their readers require."""
+"""Names, paths, printable text, marks and instants have the formats that their readers require."""
 
 import ast
 import json
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 
 import jsonpatch
@@ -27,6 +28,7 @@ from webhook.api.formats import (
     read_mark,
     shorten,
 )
+from webhook.api.times import seconds_of, text_of
 from webhook.controller.repair.plan import INCOMPLETE, LOST, RESTARTED
 
 UID = "3f0b2c1e-5a7d-4a57-9c0e-0d3b6e8a1f42"
@@ -138,3 +140,32 @@ def test_every_name_is_read_by_something() -> None:
         if isinstance(node, ast.Attribute | ast.Name) and isinstance(node.ctx, ast.Load)
     }
     assert [name for name in vars(names) if name.isupper() and name not in read] == []
+
+
+@pytest.mark.parametrize(("text", "seconds"), [
+    ("1970-01-02T00:00:01Z", 86_401.0),
+    ("2026-11-21T10:00:00.250000Z", 1_795_255_200.25),
+    ("2026-11-21T10:00:00.250000000Z", 1_795_255_200.25),
+    ("0001-01-01T00:00:00Z", -62_135_596_800.0),
+])  # fmt: skip
+def test_an_instant_is_so_many_seconds_after_the_epoch(text: str, seconds: float) -> None:
+    assert seconds_of(text) == seconds
+
+
+@pytest.mark.parametrize(
+    "text", [None, "", "now", "0000-01-01T00:00:00Z", "2026-13-01T00:00:00Z", "2026-1-1T00:00Z"]
+)
+def test_anything_else_is_none(text: str | None) -> None:
+    assert seconds_of(text) is None
+
+
+@given(st.integers(0, 253402300799))
+def test_an_instant_is_written_as_it_is_read(seconds: int) -> None:
+    text = text_of(seconds)
+    assert seconds_of(text) == seconds
+    assert text == f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%SZ}"
+
+
+@pytest.mark.parametrize("seconds", [None, -1.0, 253402300800.0, 1e300, float("nan")])
+def test_what_no_instant_has_is_not_written(seconds: float | None) -> None:
+    assert text_of(seconds) is None

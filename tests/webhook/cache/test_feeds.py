@@ -96,12 +96,8 @@ async def test_a_pod_whose_labels_change_moves_to_its_new_identity_or_leaves(api
         api.put(PODS, a_pod("pod", HostIdentity(0, 1, "tpu-x")))
         await eventually(lambda: f.identities(KEY) == [HostIdentity(0, 1, "tpu-x")])
         api.put(PODS, a_pod("pod", HostIdentity(0, 1, "tpu-x"), group="gpu"))
-        await eventually(
-            lambda: (
-                f.identities(GroupKey("default", "uid-of-ray", "gpu"))
-                == [HostIdentity(0, 1, "tpu-x")]
-            )
-        )
+        gpu = GroupKey("default", "uid-of-ray", "gpu")
+        await eventually(lambda: f.identities(gpu) == [HostIdentity(0, 1, "tpu-x")])
         orphan = a_pod("pod", HostIdentity(0, 1, "tpu-x"))
         orphan["metadata"]["ownerReferences"] = None
         api.put(PODS, orphan)

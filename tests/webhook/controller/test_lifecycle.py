@@ -79,21 +79,14 @@ class Model:
             assert wanted.template in {template.name for template in workload.templates}, (
                 "refers to a template that is not there"
             )
-        template = wanted.template if action.workload else ""
-        self._store(
-            SeenPodGroup(
-                identity, wanted.min_count, wanted.priority_class, action.workload, template
-            )
-        )
+        reference = action.workload, wanted.template if action.workload else ""
+        self._store(SeenPodGroup(identity, wanted.min_count, wanted.priority_class, *reference))
 
     def _delete(self, seen: Seen) -> None:
         name = seen.identity.name
         if isinstance(seen, SeenWorkload):
-            replaced = (
-                self.desired is not None
-                and self.desired.workload is not None
-                and self.desired.workload.name == name
-            )
+            wanted = self.desired.workload if self.desired else None
+            replaced = wanted is not None and wanted.name == name
             assert not replaced or name not in {group.workload for group in self.groups.values()}, (
                 "replaced while referred to"
             )
@@ -120,14 +113,8 @@ class Model:
             number == BASIC for number in action.min_counts
         ]
         pairs = zip(seen.templates, action.min_counts, strict=True)
-        self._store(
-            replace(
-                seen,
-                templates=tuple(
-                    [replace(template, min_count=number) for template, number in pairs]
-                ),
-            )
-        )
+        templates = [replace(template, min_count=number) for template, number in pairs]
+        self._store(replace(seen, templates=tuple(templates)))
 
     def _store(self, seen: Seen) -> None:
         if isinstance(seen, SeenWorkload):
@@ -149,14 +136,10 @@ class Model:
     def time_passes(self) -> None:
         """Let everything go that was being deleted."""
         self.protected = frozenset()
-        self.groups = {
-            name: group for name, group in self.groups.items() if not group.identity.deleting
-        }
-        self.workloads = {
-            name: workload
-            for name, workload in self.workloads.items()
-            if not workload.identity.deleting
-        }
+        remaining = [seen for seen in self.actual.all if not seen.identity.deleting]
+        self.groups, self.workloads = {}, {}
+        for seen in remaining:
+            self._store(seen)
 
 
 COUNTS = st.integers(0, 3)
@@ -181,11 +164,8 @@ def desired_ones(draw: st.DrawFn) -> Desired:
     workload = Workload(WORKLOAD, draw(CLASSES), draw(templates())) if draw(st.booleans()) else None
     known = [template.name for template in workload.templates] if workload else TEMPLATE_NAMES
     chosen = draw(st.lists(st.sampled_from(known), unique=True))
-    return Desired(
-        UID,
-        workload,
-        tuple(PodGroup(f"c-{name}", name, draw(COUNTS), draw(CLASSES)) for name in chosen),
-    )
+    groups = [PodGroup(f"c-{name}", name, draw(COUNTS), draw(CLASSES)) for name in chosen]
+    return Desired(UID, workload, tuple(groups))
 
 
 @st.composite
@@ -284,19 +264,14 @@ def _model(request: pytest.FixtureRequest) -> Model:
     return Model(resizable=request.param)
 
 
-def names_of(actions: list[Action]) -> list[tuple[str, str]]:
-    """Return the kind of each action, and the name of its object."""
-    return [
-        (
-            type(action).__name__,
-            action.desired.name if isinstance(action, Create) else action.seen.identity.name,
-        )
-        for action in actions
-    ]
+def name_of(action: Action) -> str:
+    return action.desired.name if isinstance(action, Create) else action.seen.identity.name
 
 
 def next_actions(desired: Desired, model: Model, *live: str) -> list[tuple[str, str]]:
-    return names_of(decide(desired, model.actual, resizable=model.resizable, live=frozenset(live)))
+    """Return the kind of each next action, and the name of its object."""
+    actions = decide(desired, model.actual, resizable=model.resizable, live=frozenset(live))
+    return [(type(action).__name__, name_of(action)) for action in actions]
 
 
 def test_opting_out_removes_both_at_once_even_while_pods_keep_the_pod_group(model: Model) -> None:
@@ -336,11 +311,8 @@ def test_a_pod_group_of_others_keeps_its_protection(model: Model, going: dict[st
 
 
 def test_a_pod_group_whose_template_the_workload_lacks_stands_alone(model: Model) -> None:
-    both = Desired(
-        UID,
-        Workload(WORKLOAD, "", (WorkloadTemplate("a", 4), WorkloadTemplate("b", 2))),
-        (GROUP, PodGroup("c-b", "b", 2, "")),
-    )
+    workload = Workload(WORKLOAD, "", (WorkloadTemplate("a", 4), WorkloadTemplate("b", 2)))
+    both = Desired(UID, workload, (GROUP, PodGroup("c-b", "b", 2, "")))
     model.settle(ONE)
     model.settle(both)
     assert model.groups["c-b"].workload == ""

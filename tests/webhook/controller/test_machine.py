@@ -11,7 +11,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from msgspec.structs import replace
 
 from tests.harness.single_process import next_identity
-from tests.webhook.controller.groups import look
+from tests.webhook.controller.test_plan import look
 from webhook.controller.repair.plan import (
     EMPTY,
     INCOMPLETE,

@@ -54,8 +54,8 @@ async def published(api: FakeApi, version: str = "v1beta1") -> AsyncIterator[Pub
         yield p
 
 
-def a_head(cluster: str = "ray") -> Object:
-    pod = a_pod(f"{cluster}-head", cluster=cluster, group="headgroup")
+def a_head() -> Object:
+    pod = a_pod("ray-head", group="headgroup")
     pod["metadata"]["labels"][names.LABEL_NODE_TYPE] = names.NODE_TYPE_HEAD
     return pod
 
@@ -145,19 +145,11 @@ async def test_what_others_delete_comes_back(api: FakeApi, version: str, resourc
 
 async def test_what_others_edit_is_put_right(api: FakeApi) -> None:
     async with published(api):
-        edit(
-            api,
-            PODGROUPS,
-            "ray-worker-tpu",
-            lambda found: found["spec"].update(schedulingPolicy={"gang": {"minCount": 1}}),
-        )
+        policy = {"schedulingPolicy": {"gang": {"minCount": 1}}}
+        edit(api, PODGROUPS, "ray-worker-tpu", lambda found: found["spec"].update(policy))
         await eventually(lambda: counts(api) == BY_GROUP)
-        edit(
-            api,
-            PODGROUPS,
-            "ray-head",
-            lambda found: found["metadata"].update(labels={"mine": "too"}),
-        )
+        labels = {"labels": {"mine": "too"}}
+        edit(api, PODGROUPS, "ray-head", lambda found: found["metadata"].update(labels))
         await eventually(lambda: len(api.objects(PODGROUPS)["ray-head"]["metadata"]["labels"]) == 3)
 
 
@@ -187,12 +179,8 @@ async def test_a_conflict_is_looked_into_and_done_again(api: FakeApi) -> None:
         """Let somebody else change a PodGroup or take a name just before we do."""
         if request.verb == "patch" and request.resource == PODGROUPS and len(touched) < 2:
             touched.append(request.name)
-            edit(
-                api,
-                PODGROUPS,
-                request.name,
-                lambda found: found["metadata"].update(annotations={"by": str(len(touched))}),
-            )
+            change = {"annotations": {"by": str(len(touched))}}
+            edit(api, PODGROUPS, request.name, lambda found: found["metadata"].update(change))
         return 0
 
     async with published(api) as p:
@@ -211,11 +199,7 @@ async def test_an_outage_ends(api: FakeApi, version: str, caplog: pytest.LogCapt
         await eventually(lambda: p.publisher.queue.failures.get("refused", 0) > 3)
         await api.up()
         await eventually(lambda: counts(api) == {"second-head": 0, "second-worker-tpu": 8})
-    reports = [
-        record.getMessage()
-        for record in caplog.records
-        if record.getMessage().startswith("scheduling groups")
-    ]
+    reports = [text for text in caplog.messages if text.startswith("scheduling groups")]
     assert 1 <= len(reports) <= 2, reports  # a connection may break before others are refused
 
 
@@ -238,9 +222,7 @@ async def test_others_are_left(
         await eventually(lambda: counts(api) == BY_GROUP)
         await eventually(lambda: p.publisher.taken_names == 0)
     assert api.count("patch", PODGROUPS) == 0
-    reports = [
-        text for record in caplog.records if "are not its own" in (text := record.getMessage())
-    ]
+    reports = [text for text in caplog.messages if "are not its own" in text]
     assert len(reports) == 2, reports  # once for each time that the RayCluster asked for it
     assert "default/ray: ray-worker-tpu exist" in reports[0]
 
@@ -259,11 +241,8 @@ async def test_objects_of_a_previous_cluster_are_not_touched(api: FakeApi, versi
         for name in [*api.objects(PODGROUPS)]:
             api.delete(PODGROUPS, name)
         await eventually(lambda: counts(api) == BY_GROUP)
-        owners = {
-            found["metadata"]["ownerReferences"][0]["uid"]
-            for found in api.objects(PODGROUPS).values()
-        }
-        assert owners == {"another-uid"}
+        for found in api.objects(PODGROUPS).values():
+            assert found["metadata"]["ownerReferences"][0]["uid"] == "another-uid"
 
 
 async def test_opting_out_removes_all_and_ends_requests(api: FakeApi, version: str) -> None:
@@ -280,9 +259,8 @@ async def test_suspension_removes_pod_groups_until_it_ends(api: FakeApi, version
         api.put(RAYCLUSTERS, a_cluster(WORKER_GROUP, suspend=True))
         await eventually(lambda: counts(api) == {})
         assert "ray-worker-tpu" in api.objects(PODGROUPS)
-        api.put(
-            RAYCLUSTERS, a_cluster(WORKER_GROUP)
-        )  # whose pods would keep the previous PodGroup, as they name it too
+        # Its pods would keep the previous PodGroup, as they name it too
+        api.put(RAYCLUSTERS, a_cluster(WORKER_GROUP))
         await eventually(lambda: counts(api) == BY_GROUP)
         assert api.objects(WORKLOADS)["ray.gang"] == workload
 
@@ -336,12 +314,7 @@ async def test_a_change_ends_refusals_not_outages(api: FakeApi, status: int, pat
         api.before = lambda _: 0
         api.put(RAYCLUSTERS, a_cluster(WORKER_GROUP, workerGroupSpecs=groups_of(3)))
         if patient:
-            await eventually(
-                lambda: any(
-                    cluster_config.groups["tpu"].replicas == 3
-                    for cluster_config in p.index.clusters
-                )
-            )
+            await eventually(lambda: [c.groups["tpu"].replicas for c in p.index.clusters] == [3])
             await p.rests.more(5)
             assert counts(api) == {}
         else:
@@ -368,17 +341,9 @@ async def test_the_default_priority_is_no_difference(api: FakeApi, version: str)
     async with published(api, version):
         await eventually(lambda: resyncs(api) > 2)
         assert api.count("delete", PODGROUPS) == 0
-        api.put(
-            RAYCLUSTERS, a_cluster(WORKER_GROUP, workerGroupSpecs=groups_of(2, priority="high"))
-        )
-        await eventually(
-            lambda: (
-                api.objects(PODGROUPS)
-                .get("ray-worker-tpu", {"spec": {}})["spec"]
-                .get("priorityClassName")
-                == "high"
-            )
-        )
+        groups = groups_of(2, priority="high")
+        api.put(RAYCLUSTERS, a_cluster(WORKER_GROUP, workerGroupSpecs=groups))
+        await eventually(lambda: "'priorityClassName': 'high'" in str(api.objects(PODGROUPS)))
 
 
 async def test_nothing_is_asked_before_sync_or_while_the_api_is_not_served(api: FakeApi) -> None:

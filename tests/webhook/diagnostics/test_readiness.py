@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from tests.harness.scenes import NOW, Object, Scene, instant
+from tests.webhook.diagnostics.test_causes import QUOTA
 from webhook.diagnostics.examiner import Examiner
 from webhook.objects.object_cache import ObjectCache
 
@@ -42,16 +43,10 @@ class Watch:
                 self.objects.nodes.put(f"nodes/None/{NODE}", live)
 
     def refusal(self, *, failed: bool, ago: int) -> None:
-        condition = {
-            "type": "ReplicaFailure",
-            "status": "True" if failed else "False",
-            "reason": "FailedCreateWorkerPod" if failed else "",
-            "message": 'Failed to create worker Pod team/, pods "llama-tpu-worker-x" is forbidden: '
-            "exceeded quota: tpus"
-            if failed
-            else "",
-            "lastTransitionTime": instant(ago),
-        }
+        condition = {"type": "ReplicaFailure", "status": "False", "reason": "", "message": ""}
+        if failed:
+            condition |= {"status": "True", "reason": "FailedCreateWorkerPod", "message": QUOTA}
+        condition["lastTransitionTime"] = instant(ago)
         self.scene.cluster["status"] = {"conditions": [condition]}
         (cluster,) = self.scene.observed().clusters
         self.objects.clusters.put(cluster.metadata.uid or "", cluster)

@@ -73,16 +73,11 @@ SELECTORS = st.none() | st.fixed_dictionaries(
             "2x2", "2x4", "2x2x2", "4x4", "2x2x4", "4x4", "2x"])})  # fmt: skip
 
 
-RESIZE_RULES = st.none() | st.lists(
-    st.sampled_from(
-        [
-            {"resourceName": "cpu", "restartPolicy": "NotRequired"},
-            {"resourceName": "memory", "restartPolicy": "RestartContainer"},
-        ]
-    ),
-    max_size=2,
-    unique_by=lambda rule: rule["resourceName"],
-)
+RULES = [
+    {"resourceName": "cpu", "restartPolicy": "NotRequired"},
+    {"resourceName": "memory", "restartPolicy": "RestartContainer"},
+]
+RESIZE_RULES = st.none() | st.lists(st.sampled_from(RULES), max_size=2, unique_by=str)
 IPPR = '{"groups": {"%s": {"max-cpu": "8", "max-memory": "32Gi", "resize-timeout": 60}}}'
 
 

@@ -172,14 +172,10 @@ def at(pod: Object, path: str) -> Object:
 
 def ray_of(pod: Object) -> Object:
     main: list[Object] = pod["spec"]["containers"]
-    return next(
-        (
-            each
-            for each in main
-            if names.RAY_START_COMMAND in {entry["name"] for entry in each.get("env") or ()}
-        ),
-        main[0],
-    )
+    for each in main:
+        if names.RAY_START_COMMAND in {entry["name"] for entry in each.get("env") or ()}:
+            return each
+    return main[0]
 
 
 def containers(pod: Object) -> list[Object]:

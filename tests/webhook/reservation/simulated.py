@@ -278,6 +278,9 @@ class Model:
         self.settle()
         self.check()
 
+    def end(self) -> None:
+        """Let all that waits end."""
+
     def create(self) -> None:
         """KubeRay creates a pod, without an identity or, with its gate on, with one."""
         key = self.random.choice(list(self.groups))

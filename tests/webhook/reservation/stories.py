@@ -6,6 +6,7 @@ import argparse
 import logging
 import random
 import sys
+from collections.abc import Callable
 from unittest.mock import patch
 
 from tests.webhook.reservation.scaling import ScalingModel
@@ -18,29 +19,24 @@ BLOCK = 2
 """Replicas that share a table, so that stories have several."""
 
 
-def story(seed: int, steps: int = EACH) -> str:
+def story(seed: int) -> str:
     """Return what is wrong at the end of a story; nothing when nothing is."""
-    with patch.object(allocation, "BLOCK", BLOCK):
-        model = Model(seed, 2 + seed % 3)
-        try:
-            for _ in range(steps):
-                model.step()
-        except AssertionError as error:
-            return str(error)
-        finally:
-            model.close()
-        return ""
+    return _play(lambda: Model(seed, 2 + seed % 3), BLOCK)
 
 
-def scaling(seed: int, steps: int = EACH) -> str:
+def scaling(seed: int) -> str:
     """Return what is wrong in a story in which whole replicas are scaled away and pods of others
     are lost, of several blocks; nothing when nothing is.
     """
     block, replicas = ((BLOCK, 4), (allocation.BLOCK, 18))[seed % 8 == 0]
+    return _play(lambda: ScalingModel(seed, 1 + seed % 3, replicas), block)
+
+
+def _play(build: Callable[[], Model], block: int) -> str:
     with patch.object(allocation, "BLOCK", block):
-        model = ScalingModel(seed, 1 + seed % 3, replicas)
+        model = build()
         try:
-            for _ in range(steps):
+            for _ in range(EACH):
                 model.step()
             model.end()
         except AssertionError as error:
@@ -61,7 +57,7 @@ def main() -> int:
     for _ in range(0, arguments.steps, EACH):
         seed = chosen.randrange(1 << 32)
         for play in (story, scaling):
-            if said := play(seed, EACH):
+            if said := play(seed):
                 print(f"{play.__name__} {seed}: {said}", flush=True)
                 wrong += 1
     print(f"{arguments.steps} steps of seed {arguments.seed}, twice: {wrong} stories went wrong")

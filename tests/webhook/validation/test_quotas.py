@@ -83,6 +83,10 @@ def messages(built: Built, *documents: Json) -> list[str]:
     return [each.message for each in forecast(built, *documents)]
 
 
+def lacking(need: str, left: int | str, pods: str = "the pods") -> str:
+    return f"{pods} need {need}, but ResourceQuota team-a has {left} left: need less, or raise it"
+
+
 def tpus(replicas: int = 4) -> ClusterBuilder:
     return a_cluster().group(hosts=4, replicas=replicas).tpu("4x4", 4)
 
@@ -92,18 +96,13 @@ def test_a_shortfall_of_devices() -> None:
     (found,) = forecast(tpus(), quota)
     assert (found.level, found.rule) == (WARN, EXCEEDED)
     assert found.path == "spec.workerGroupSpecs[0].replicas"
-    assert found.message == (
-        "the pods need 64 of requests.google.com/tpu for replicas, but ResourceQuota team-a has 48 "
-        "left: need less, or raise it"
-    )
+    assert found.message == lacking("64 of requests.google.com/tpu for replicas", 48)
     assert forecast(tpus(3), quota) == []
 
 
 def test_what_others_use_counts() -> None:
     over = a_quota({"pods": "3"}, {"pods": "5"})
-    assert messages(a_cluster(), over) == [
-        "the pods need 1 of pods, but ResourceQuota team-a has 0 left: need less, or raise it"
-    ]
+    assert messages(a_cluster(), over) == [lacking("1 of pods", 0)]
 
 
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
@@ -215,19 +214,13 @@ def test_containers_of_kuberay_count() -> None:
     own = a_cluster().head_container(resources={}).autoscaled(resources=options)
     assert messages(own, a_quota({"limits.cpu": "1"}))[-1].startswith("the pods need 3 of")
     worker = a_cluster().group().container(resources={"requests": {"cpu": "100m"}})
-    assert messages(worker, a_quota({"requests.cpu": "4199m"})) == [
-        (
-            "the pods need 4200m of requests.cpu for replicas, but ResourceQuota team-a has 4199m "
-            "left: need less, or raise it"
-        )
-    ]
+    said = lacking("4200m of requests.cpu for replicas", "4199m")
+    assert messages(worker, a_quota({"requests.cpu": "4199m"})) == [said]
 
 
 def test_the_pod_that_submits_a_job() -> None:
     quota, limits = a_quota({"pods": "2"}), a_quota({"limits.memory": "16Gi"})
-    assert messages(a_job(), quota) == [
-        "the pods need 3 of pods, but ResourceQuota team-a has 2 left: need less, or raise it"
-    ]
+    assert messages(a_job(), quota) == [lacking("3 of pods", 2)]
     assert messages(a_cron_job(a_job()), quota) == messages(a_job(), quota)
     assert "need 17Gi" in messages(a_job(), limits)[0]
     for mode in ("HTTPMode", "InteractiveMode"):
@@ -302,12 +295,8 @@ def test_an_update_counts_its_own_pods_once() -> None:
     full = a_quota({"pods": "1"}, {"pods": "1"})
     for same in (a_cluster().group(replicas=4).label("a", "b"), a_cluster().group(replicas=3)):
         assert of_update(old, same, full) == []
-    assert of_update(old, new, quota, workers=4) == [
-        (
-            "the new pods need 2 of pods for replicas, but ResourceQuota team-a has 1 left"
-            ": need less, or raise it"
-        )
-    ]
+    said = lacking("2 of pods for replicas", 1, "the new pods")
+    assert of_update(old, new, quota, workers=4) == [said]
     assert of_update(old, a_cluster().group(replicas=5), quota, workers=4) == []
     assert len(of_update(old, a_cluster().group(replicas=5), quota, workers=2)) == 1
 
@@ -322,12 +311,8 @@ def test_an_edited_template_changes_no_running_pods() -> None:
     assert of_update(old, new, quota, workers=2) == []
     assert "need 8 of limits.cpu" in of_update(old, new, quota, workers=1)[0]
     recreate = {"upgradeStrategy": {"type": "Recreate"}}
-    assert of_update(old.spec(**recreate), new.spec(**recreate), quota, workers=2) == [
-        (
-            "the pods need 20 of limits.cpu for replicas, but ResourceQuota team-a has 9 left: "
-            "need less, or raise it"
-        )
-    ]
+    said = lacking("20 of limits.cpu for replicas", 9)
+    assert of_update(old.spec(**recreate), new.spec(**recreate), quota, workers=2) == [said]
     pods = a_quota({"pods": "5"}, {"pods": "3"})
     hosts = a_cluster().group(replicas=2, hosts=3)
     assert "need 6 of pods" in of_update(a_cluster().group(replicas=2), hosts, pods, workers=2)[0]
@@ -381,12 +366,8 @@ def test_a_service_that_starts_a_second_cluster_with_services_of_its_own() -> No
     old = a_service().meta(name="demo")
     old.value["status"] = {"activeServiceStatus": {"rayClusterName": "demo"}}
     new = a_service(a_cluster().group().head_env("A", "1")).meta(name="demo")
-    assert of_update(old, new, quota, workers=1) == [
-        (
-            "the pods need 2 of pods for replicas beside the old RayCluster, but ResourceQuota "
-            "team-a has 1 left: need less, or raise it"
-        )
-    ]
+    said = lacking("2 of pods for replicas beside the old RayCluster", 1)
+    assert of_update(old, new, quota, workers=1) == [said]
     assert of_update(old, new, a_quota({"services": "0"})) == [
         "needs 1 of services, but ResourceQuota team-a has 0 left"
     ]
