@@ -6,22 +6,20 @@ from typing import Any
 
 import pytest
 
-from tests.builders import PodBuilder, a_cluster, a_pod, manifest
+from tests.builders import PodBuilder, Webhook, a_cluster, a_pod
 from tests.harness.apiserver import object_review, pod_review
 from tests.webhook.logging.test_log import Lines
-from webhook.admission.pod_handler import PodHandler
 from webhook.admission.ray_handler import RayHandler
 from webhook.admission.reviewer import Mutation, ObjectReviewer, Outcome
 from webhook.logging.log import Log
-from webhook.manifest.standalone import load_state
 from webhook.metrics.collector import Metrics
 from webhook.metrics.observers import ReviewCounts, ReviewObserver
 
 
 def mutated(pod: dict[str, Any]) -> Outcome:
-    known = load_state([manifest(a_cluster("c").group("g", hosts=2).build())])
+    webhook = Webhook(a_cluster("c").group("g", hosts=2).build())
     body = json.dumps(pod_review(pod)).encode()
-    return asyncio.run(Mutation(PodHandler(known.clusters, known.identities)).review(body))
+    return asyncio.run(Mutation(webhook.handler).review(body))
 
 
 def validated(cluster: dict[str, Any]) -> Outcome:

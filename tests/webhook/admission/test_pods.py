@@ -17,17 +17,14 @@ from tests.builders import (
     a_cluster,
     a_pod,
     decide,
-    manifest,
     uid_of,
 )
 from tests.harness.apiserver import pod_review
 from tests.webhook.cli.test_hostile_texts import HOSTILE, NEVER
-from webhook.admission.pod_handler import PodHandler
 from webhook.admission.reviewer import LARGE, Mutation
 from webhook.api import names
 from webhook.api.review import ALLOWED
 from webhook.groups.required_reads import ReadCluster
-from webhook.manifest.standalone import load_state
 
 CLUSTER = a_cluster("c").group("g", hosts=2)
 
@@ -46,8 +43,7 @@ def test_only_pods_of_no_dry_run_take_identities(dry_runs: list[bool], places: l
 
 
 def test_a_denial_has_no_control_characters_of_other_objects() -> None:
-    known = load_state([manifest(a_cluster("c").group(HOSTILE).build())])
-    mutation = Mutation(PodHandler(known.clusters, known.identities))
+    mutation = Mutation(Webhook(a_cluster("c").group(HOSTILE).build()).handler)
     pod = a_pod().worker("other").of("c").build()
     outcome = asyncio.run(mutation.review(json.dumps(pod_review(pod)).encode()))
     status = json.loads(outcome.body)["response"]["status"]
@@ -156,28 +152,19 @@ def test_other_operations_pass(operation: str) -> None:
 GANG = a_cluster("c").annotated("admission.ray.io/scheduling-group", "cluster").group("g", hosts=2)
 
 
-class Beside:
-    """Stands in for the thread, and counts what it is given."""
+class Service:
+    """A service of one RayCluster, without a wire; `calls` are those of the thread."""
 
     def __init__(self) -> None:
         self.calls = 0
+        handler = Webhook(GANG.build()).handler
+        self._mutation = Mutation(handler, in_thread=self._in_thread)  # type: ignore[arg-type]
 
-    async def __call__(
-        self, client: str, body: bytes, function: Callable[..., object], *arguments: object
+    async def _in_thread(
+        self, _: str, body: bytes, function: Callable[..., object], *arguments: object
     ) -> object:
-        del client
         self.calls += 1
         return function(body, *arguments)
-
-
-class Service:
-    """A service of one RayCluster, without a wire."""
-
-    def __init__(self) -> None:
-        known = load_state([manifest(GANG.build())])
-        self.beside = Beside()
-        pods = PodHandler(known.clusters, known.identities)
-        self._mutation = Mutation(pods, in_thread=self.beside)  # type: ignore[arg-type]
 
     def review(self, pod: PodBuilder, uid: str, *, large: bool, dry_run: bool = False) -> bytes:
         """Return the answer to a review, whose body is made larger by something unknown."""
@@ -219,7 +206,7 @@ def test_a_large_pod_is_decoded_beside_the_event_loop() -> None:
     service = Service()
     for large in (True, False):
         service.review(PODS["labels"](), "review", large=large)
-        assert service.beside.calls == 1
+        assert service.calls == 1
 
 
 def test_a_large_pod_with_too_many_containers_is_denied_before_their_variables_are_read() -> None:

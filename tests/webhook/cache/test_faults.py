@@ -44,11 +44,8 @@ def identity(host: int, replica: int = 0) -> HostIdentity:
 
 
 def pod_lines(caplog: pytest.LogCaptureFixture) -> list[str]:
-    return [
-        record.getMessage()
-        for record in caplog.records
-        if record.name == "webhook.cache" and "pods" in record.getMessage()
-    ]
+    cached = [record for record in caplog.records if record.name == "webhook.cache"]
+    return [text for record in cached if "pods" in (text := record.getMessage())]
 
 
 @pytest.mark.parametrize("fault", [each for each in BROKEN_WATCHES if each is not Fault.SILENCE])

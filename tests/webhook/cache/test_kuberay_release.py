@@ -15,14 +15,9 @@ from webhook.validation.finding import KubeRay
 def definition(release: KubeRay, generation: int = 1) -> Object:
     """Return the CRD of RayClusters of a release, without what its fields mean."""
     schema = schema_of(release)
-    versions = [
-        {
-            "name": root.partition("/")[0],
-            "schema": {"openAPIV3Schema": open_api(schema, schema.roots[root])},
-        }
-        for root in schema.roots
-        if root.endswith("/RayCluster")
-    ]
+    roots = [root for root in schema.roots if root.endswith("/RayCluster")]
+    parts = {root.partition("/")[0]: open_api(schema, schema.roots[root]) for root in roots}
+    versions = [{"name": name, "schema": {"openAPIV3Schema": part}} for name, part in parts.items()]
     return {
         "metadata": {"name": "rayclusters.ray.io", "uid": "a", "generation": generation},
         "spec": {"group": "ray.io", "versions": versions},

@@ -52,10 +52,6 @@ def drain(*reads: Iterator[None]) -> None:
         deque(read, 0)
 
 
-def version_of(pod: Pod) -> int:
-    return int(pod.metadata.resource_version)
-
-
 def over(kept: Kept) -> PodStore:
     """Return a store of what it keeps in `kept`."""
     return Store(kept, lambda pod, _: (pod.scope, pod.value) if pod.value else None, itemgetter(0))
@@ -241,4 +237,4 @@ def deliver(store: PodStore, pod: Pod) -> None:
         store.remove(pod.metadata.uid)
     else:
         store.put(pod)
-    store.reach(version_of(pod))
+    store.reach(int(pod.metadata.resource_version))

@@ -41,11 +41,8 @@ def counts(found: Desired) -> dict[str, int]:
 
 def templates(found: Desired) -> dict[str, int]:
     """Return the minimal count of each template, nothing without a Workload."""
-    return (
-        {template.name: template.min_count for template in found.workload.templates}
-        if found.workload
-        else {}
-    )
+    templates = found.workload.templates if found.workload else ()
+    return {template.name: template.min_count for template in templates}
 
 
 def test_a_whole_cluster_waits_for_its_head_and_every_desired_pod() -> None:
@@ -117,9 +114,8 @@ def test_a_cluster_of_single_hosts_that_asks_for_replicas_gets_nothing() -> None
 
 def test_pod_groups_have_the_priority_of_their_pods() -> None:
     template = {"spec": {"priorityClassName": "low"}}
-    found = desired(
-        asking(WORKER_GROUP).head(priorityClassName="low").group("a", template=template)
-    )
+    cluster = asking(WORKER_GROUP).head(priorityClassName="low")
+    found = desired(cluster.group("a", template=template))
     assert found.pod_groups == (
         PodGroup("c-head", "head", BASIC, "low"),
         PodGroup("c-worker-a", "worker-a", 1, "low"),
@@ -151,10 +147,9 @@ def test_a_suspended_cluster_keeps_its_workload_alone() -> None:
 
 
 def test_nothing_is_wanted_for_a_cluster_that_asks_for_nothing_or_cannot_have_it() -> None:
-    assert desired(a_cluster("c").group("a")) == Desired(uid_of("c"))
-    assert desired(asking(CLUSTER).group("a").spec(enableInTreeAutoscaling=True)) == Desired(
-        uid_of("c")
-    )
+    autoscaled = asking(CLUSTER).group("a").spec(enableInTreeAutoscaling=True)
+    for cluster in (a_cluster("c").group("a"), autoscaled):
+        assert desired(cluster) == Desired(uid_of("c"))
 
 
 def test_live_are_the_pod_groups_whose_workers_are_known_and_of_heads_nothing_is_known() -> None:
@@ -166,10 +161,8 @@ def test_live_are_the_pod_groups_whose_workers_are_known_and_of_heads_nothing_is
 
 
 def test_pods_of_a_previous_cluster_of_the_same_name_do_not_count() -> None:
-    members = Membership()
-    members.put(
-        "p", Member(GroupKey(NAMESPACE, "another-uid", "tpu"), HostIdentity(0, 0, "tpu-bcdfg"))
-    )
+    members, previous = Membership(), GroupKey(NAMESPACE, "another-uid", "tpu")
+    members.put("p", Member(previous, HostIdentity(0, 0, "tpu-bcdfg")))
     assert counts(desired(asking(REPLICA).group("tpu", hosts=2), members)) == {}
 
 

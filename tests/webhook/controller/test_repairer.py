@@ -114,7 +114,7 @@ class Server(Api):
         name = path.rpartition("/")[2]
         known = self.records if path == RECORDS else self.pods[name]
         assert known is not None
-        if version != version_of(known):
+        if version != known["metadata"]["resourceVersion"]:
             raise ApiError("conflict", "another version")
         changed = self.touch(jsonpatch.apply_patch(known, [dict(each) for each in operations]))
         if path == RECORDS:
@@ -154,10 +154,6 @@ class Server(Api):
     @property
     def recorded(self) -> bool:
         return "g-abcde" in self.kept().whole
-
-
-def version_of(stored: Object) -> object:
-    return stored["metadata"]["resourceVersion"]
 
 
 def looked(

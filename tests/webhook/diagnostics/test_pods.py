@@ -173,11 +173,9 @@ def test_workers_that_waited_for_a_slow_head_have_their_time_from_its_readiness_
 def test_pods_behind_scheduling_gates_are_no_matter_of_nodes() -> None:
     gated = {"type": "PodScheduled", "status": "False", "reason": "SchedulingGated"}
     gates = [{"name": "kueue.x-k8s.io/admission"}]
-    scene = Scene().changed(
-        *hosts_of(1),
-        spec={"nodeName": None, "schedulingGates": gates},
-        status={"phase": "Pending", "conditions": [gated]},
-    )
+    status = {"phase": "Pending", "conditions": [gated]}
+    spec = {"nodeName": None, "schedulingGates": gates}
+    scene = Scene().changed(*hosts_of(1), spec=spec, status=status)
     (problem,) = scene.examined().every_problem
     assert (problem.id, problem.level) == ("pod-gated", "warning")
     assert problem.message == (
@@ -205,10 +203,8 @@ def test_an_init_sidecar_need_not_end(others: dict[str, Any], started: bool, sai
     status["initContainerStatuses"] = [sidecar, *others.get("initContainerStatuses", ())]
     scene = Scene()
     env = scene.pods[HOST]["spec"]["containers"][0]["env"]
-    declared = [
-        {"name": "gcsfuse", "restartPolicy": "Always", "env": env},
-        {"name": "wait-gcs-ready", "env": env},
-    ]
+    lasting = {"name": "gcsfuse", "restartPolicy": "Always", "env": env}
+    declared = [lasting, {"name": "wait-gcs-ready", "env": env}]
     scene.changed(HOST, spec={"initContainers": declared}, status=unready(AN_HOUR, **status))
     assert messages(scene) == [f"host 3 of replica 0 is not ready: {said}"]
 
@@ -423,7 +419,5 @@ def test_every_sentence_of_the_scheduler_has_a_remedy(part: str, remedy: str, co
 def test_a_cluster_without_nodes_is_distinguished_from_one_that_is_full() -> None:
     message = "0/0 nodes are available: . preemption: 0/0 nodes are available."
     (problem,) = without_node(message).examined().every_problem
-    assert (problem.remedy, problem.command) == (
-        "add nodes: the cluster has none",
-        "kubectl get nodes",
-    )
+    assert problem.remedy == "add nodes: the cluster has none"
+    assert problem.command == "kubectl get nodes"

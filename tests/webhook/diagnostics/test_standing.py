@@ -108,11 +108,8 @@ def a_host_without_identity(amount: str, **spec: object) -> Scene:
     return scene.changed(*scene.workers, metadata={"labels": IDENTITY | LEGACY})
 
 
-SIDECAR = {
-    "name": "side",
-    "restartPolicy": "Always",
-    "resources": {"limits": {names.RESOURCE_TPU: "4"}},
-}
+TPUS = {"limits": {names.RESOURCE_TPU: "4"}}
+SIDECAR = {"name": "side", "restartPolicy": "Always", "resources": TPUS}
 
 
 @pytest.mark.parametrize(("scene", "expected"), [

@@ -220,17 +220,12 @@ def _process(pod: Object) -> str:
 
 
 def a_spec(*ids: str | None, v7x: bool = True) -> PodSpec:
-    containers = [
-        {
-            "name": f"c{number}",
-            "env": [] if each is None else [{"name": names.TPU_WORKER_ID, "value": each}],
-            "resources": {"limits": {names.RESOURCE_TPU: 2}},
-        }
-        for number, each in enumerate(ids)
-    ]
-    selector = {names.NODE_TPU_ACCELERATOR: "tpu7x" if v7x else "tpu-v4-podslice"}
-    spec = {"containers": containers, "nodeSelector": selector}
-    return msgspec.json.decode(msgspec.json.encode(spec), type=PodSpec)
+    pod = a_pod().spec(containers=[]).topology("", "tpu7x" if v7x else "tpu-v4-podslice")
+    for number, each in enumerate(ids):
+        pod.container(f"c{number}").tpu(2)
+        if each is not None:
+            pod.env(names.TPU_WORKER_ID, each)
+    return live(pod.build()).spec
 
 
 @pytest.mark.parametrize(("label", "spec"), [

@@ -37,16 +37,10 @@ def labels(pod: Object) -> dict[str, str]:
 
 
 def test_the_head_comes_first_then_groups_replicas_and_hosts_in_order() -> None:
-    pods = expanded(
-        a_cluster("c").group("b", hosts=2, replicas=2).group("a", replicas=2), indexed=True
-    )
-    found = [
-        tuple(
-            labels(pod).get(key)
-            for key in (names.LABEL_GROUP, names.LABEL_REPLICA_INDEX, names.LABEL_HOST_INDEX)
-        )
-        for pod in pods
-    ]
+    cluster = a_cluster("c").group("b", hosts=2, replicas=2).group("a", replicas=2)
+    pods = expanded(cluster, indexed=True)
+    keys = names.LABEL_GROUP, names.LABEL_REPLICA_INDEX, names.LABEL_HOST_INDEX
+    found = [tuple(map(labels(pod).get, keys)) for pod in pods]
     assert found == [
         ("headgroup", None, None),
         ("b", "0", "0"), ("b", "0", "1"), ("b", "1", "0"), ("b", "1", "1"),

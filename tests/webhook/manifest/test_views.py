@@ -38,11 +38,8 @@ def test_null_is_an_unset_field() -> None:
     group = {"groupName": "g", "numOfHosts": None}
     labels: Object = {"a": None, "b": "c"}
     metadata = {"name": "abc", "labels": labels}
-    cluster = as_cluster(
-        manifest(
-            {"kind": "RayCluster", "metadata": metadata, "spec": {"workerGroupSpecs": [group]}}
-        )
-    )
+    spec = {"workerGroupSpecs": [group]}
+    cluster = as_cluster(manifest({"kind": "RayCluster", "metadata": metadata, "spec": spec}))
     assert cluster.groups[0].num_of_hosts == 1
     assert cluster.metadata.labels == {"b": "c"}
 

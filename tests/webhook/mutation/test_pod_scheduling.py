@@ -150,18 +150,13 @@ NODE_TERM = {
     "topologyKey": "kubernetes.io/hostname", "namespaceSelector": {}}  # fmt: skip
 
 
-def asking_for_domains(scope: str, template: Object = TEMPLATE) -> ClusterBuilder:
+def with_domains(scope: str, template: Object = TEMPLATE) -> ClusterBuilder:
     """Return a RayCluster with a group of two hosts and one of single hosts, all with GPUs, and one
     without, that asks for ComputeDomains.
     """
-    return (
-        a_cluster("c")
-        .head(containers=[{"name": "ray-head", "resources": GPU}])
-        .group("g", hosts=2, replicas=2, template=template)
-        .group("single", replicas=16, template=template)
-        .group("cpu")
-        .annotated(ASK_DOMAIN, scope)
-    )
+    cluster = a_cluster("c").head(containers=[{"name": "ray-head", "resources": GPU}])
+    cluster.group("g", hosts=2, replicas=2, template=template).group("cpu")
+    return cluster.group("single", replicas=16, template=template).annotated(ASK_DOMAIN, scope)
 
 
 def template_of(decided: Decided) -> str | None:
@@ -182,7 +177,7 @@ def claims_of(decided: Decided, container: str = "ray-worker") -> list[str]:
 ])  # fmt: skip
 def test_pods_share_one_domain(scope: str, head: str | None, host: str, single: str | None) -> None:
     pods = a_head().gpu(4), a_host().gpu(4), a_worker("single").gpu(4)
-    assert [template_of(decide(pod, asking_for_domains(scope))) for pod in pods] == [
+    assert [template_of(decide(pod, with_domains(scope))) for pod in pods] == [
         head,
         host,
         single,
@@ -190,7 +185,7 @@ def test_pods_share_one_domain(scope: str, head: str | None, host: str, single: 
 
 
 def test_a_cluster_that_is_made_anew_has_other_domains() -> None:
-    new, pod = asking_for_domains("worker-group").build(), a_worker("single").gpu(4).build()
+    new, pod = with_domains("worker-group").build(), a_worker("single").gpu(4).build()
     new["metadata"]["uid"] = pod["metadata"]["ownerReferences"][0]["uid"] = "another-uid"
     assert template_of(decide(pod, new)) == f"c-worker-single-{digest('another-uid')}"
     assert digest("another-uid") != UID
@@ -199,12 +194,12 @@ def test_a_cluster_that_is_made_anew_has_other_domains() -> None:
 @pytest.mark.parametrize("scope", ["cluster", "worker-group", "replica", "pods", ""])
 def test_pods_without_gpus_are_in_no_domain(scope: str) -> None:
     pod = a_worker("cpu")
-    assert template_of(decide(pod, asking_for_domains(scope))) is None
+    assert template_of(decide(pod, with_domains(scope))) is None
 
 
 def test_containers_with_gpus_have_the_claim_and_others_do_not() -> None:
     pod = a_host().gpu(4).container("logs").init("warm", resources=GPU)
-    found = decide(pod, asking_for_domains("replica"))
+    found = decide(pod, with_domains("replica"))
     assert claims_of(found) == [names.CLAIM_COMPUTE_DOMAIN]
     assert claims_of(found, "logs") == []
     (init,) = found.pod["spec"]["initContainers"]
@@ -220,7 +215,7 @@ def test_where_gpus_come_by_claims_every_container_has_it_and_claims_stay() -> N
     template = {"spec": {"resourceClaims": claims, "containers": [{"name": "ray-worker"}]}}
     pod = a_worker("single").spec(resourceClaims=claims).container("logs").build()
     pod["spec"]["containers"][0]["resources"] = {"claims": [{"name": "gpus"}, {"name": "roce"}]}
-    found = decide(pod, asking_for_domains("worker-group", template))
+    found = decide(pod, with_domains("worker-group", template))
     mine = names.CLAIM_COMPUTE_DOMAIN
     assert found.pod["spec"]["resourceClaims"] == [
         *claims,
@@ -235,17 +230,17 @@ def test_a_domain_of_the_template_stays_the_only_one(name: str) -> None:
     claims = [{"name": name, "resourceClaimTemplateName": "mine"}]
     template = {"spec": {**TEMPLATE["spec"], "resourceClaims": claims}}
     pod = a_host().gpu(4).spec(resourceClaims=claims)
-    found = decide(pod, asking_for_domains("replica", template))
+    found = decide(pod, with_domains("replica", template))
     assert found.pod["spec"]["resourceClaims"] == claims
     assert NODE_TERM not in terms(found.pod, "podAntiAffinity")
 
 
 def test_pods_of_domains_are_labelled_and_never_share_a_node() -> None:
-    found = decide(a_worker("single").gpu(4), asking_for_domains("worker-group"))
+    found = decide(a_worker("single").gpu(4), with_domains("worker-group"))
     assert found.pod["metadata"]["labels"][names.LABEL_COMPUTE_DOMAIN] == "worker-group"
     assert terms(found.pod, "podAntiAffinity") == [NODE_TERM]
     own = decide(
-        a_worker("single").gpu(4), asking_for_domains("worker-group"), policy=Policy(apart="own")
+        a_worker("single").gpu(4), with_domains("worker-group"), policy=Policy(apart="own")
     )
     expected = {k: v for k, v in NODE_TERM.items() if k != "namespaceSelector"}
     assert terms(own.pod, "podAntiAffinity") == [expected]
@@ -254,7 +249,7 @@ def test_pods_of_domains_are_labelled_and_never_share_a_node() -> None:
 def test_without_a_keeper_pods_come_up_without_a_domain_and_are_warned() -> None:
     found = decide(
         a_host().gpu(4),
-        asking_for_domains("replica"),
+        with_domains("replica"),
         policy=Policy(no_domains="no one keeps them"),
     )
     assert template_of(found) is None

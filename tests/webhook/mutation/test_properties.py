@@ -16,7 +16,7 @@ from tests import ROOT
 from tests.builders import Decided, Object, Webhook, a_cluster, a_pod, manifest
 from tests.webhook.mutation.pod_resources import RESOURCES, effective, is_guaranteed
 from tests.webhook.mutation.strategies import OTHERS, Case, cases
-from webhook.admission.pod_handler import PodDecision, PodHandler
+from webhook.admission.pod_handler import PodDecision
 from webhook.api import names
 from webhook.api.formats import is_dns_label, is_label_value
 from webhook.api.objects import WAIT_FOR_HEAD_MOST
@@ -24,7 +24,6 @@ from webhook.api.quantity import parse_quantity
 from webhook.api.review import Denied
 from webhook.cli.files import read_manifests
 from webhook.manifest.kuberay_pods import expand
-from webhook.manifest.standalone import load_state
 from webhook.manifest.views import as_cluster, as_pod
 from webhook.mutation.edit import (
     AddClaim,
@@ -78,10 +77,9 @@ class Seen:
 
 
 def edits_of(case: Case) -> list[Edit]:
-    known = load_state([manifest(case.cluster)])
-    handler = PodHandler(known.clusters, known.identities)
+    place = Webhook(case.cluster).handler.place
     try:
-        placed = at_once(handler.place(as_pod(manifest(case.pod)), "", "request-0", dry_run=True))
+        placed = at_once(place(as_pod(manifest(case.pod)), "", "request-0", dry_run=True))
     except Denied:
         return []
     return edits(placed.replica, placed.identity.host) if isinstance(placed, PodDecision) else []

@@ -38,27 +38,17 @@ HOSTS = 4
 
 def hosts() -> Iterator[Object]:
     """Yield worker pods as an API server has them, 2 containers with 25 variables each."""
-    (template,) = (
-        json.dumps(pod) for name, pod in Scene().pods.items() if name == "llama-tpu-worker-0-0"
-    )
+    template = json.dumps(Scene().pods["llama-tpu-worker-0-0"])
     for number in range(COUNT):
         replica, host = divmod(number, HOSTS)
-        text = template.replace("tpu-s6kpg", f"tpu-{replica:05}").replace(
-            "tpu-0-0", f"tpu-0-{host}"
-        )
-        pod = json.loads(
-            text.replace('"TPU_WORKER_ID", "value": "0"', f'"TPU_WORKER_ID", "value": "{host}"')
-        )
+        text = template.replace("tpu-s6kpg", f"tpu-{replica:05}")
+        text = text.replace("tpu-0-0", f"tpu-0-{host}")
+        pod = json.loads(text.replace('ID", "value": "0"', f'ID", "value": "{host}"'))
         pod["metadata"] |= metadata("llama-tpu-worker", number)
         pod["metadata"]["annotations"] = {names.ANNOTATION_HOLDER: f"{number:012x}"}
-        pod["status"]["conditions"] = [
-            {
-                "type": kind,
-                "status": "True",
-                "lastTransitionTime": f"2026-11-24T10:{number % 60:02}:00Z",
-            }
-            for kind in CONDITIONS
-        ]
+        since = f"2026-11-24T10:{number % 60:02}:00Z"
+        condition = {"status": "True", "lastTransitionTime": since}
+        pod["status"]["conditions"] = [condition | {"type": kind} for kind in CONDITIONS]
         yield pod
 
 
@@ -201,10 +191,8 @@ def test_a_namespace_has_a_share_of_the_events_that_are_stored() -> None:
     events = ObjectCache().events
     for number in range(12_000):
         events.put(f"e{number}", hostile_event(number))
-    other = structs.replace(
-        hostile_event(0), metadata=ObjectMeta(name="o", namespace="other", uid="o")
-    )
-    events.put("o", other)
+    meta = ObjectMeta(name="o", namespace="other", uid="o")
+    events.put("o", structs.replace(hostile_event(0), metadata=meta))
     assert len(events.all) == 10_001
     events.remove("e0")
     events.put("e11999", hostile_event(11_999))

@@ -4,19 +4,16 @@ import asyncio
 from cProfile import Profile
 from itertools import islice
 
-from tests.builders import manifest
+from tests.builders import Webhook
 from tests.lab.bench.reviews import CLUSTER, Body, review_bodies
-from webhook.admission.pod_handler import PodHandler
 from webhook.admission.reviewer import Mutation
-from webhook.manifest.standalone import load_state
 
 REVIEWS = 320
 
 
 def calls(kind: Body) -> int:
     """Return the calls of reviews, standalone, after as many others."""
-    state, profile = load_state([manifest(CLUSTER)]), Profile()
-    mutation = Mutation(PodHandler(state.clusters, state.identities))
+    mutation, profile = Mutation(Webhook(CLUSTER).handler), Profile()
 
     async def review(*, counted: bool) -> None:
         for body in islice(bodies, REVIEWS):
