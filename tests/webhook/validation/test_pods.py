@@ -73,6 +73,70 @@ def in_container(**fields: object) -> set[tuple[str, str]]:
     return found(a_cluster().group().container(**fields))
 
 
+def refused_fields(
+    *, least: int = 1, weight: int = 1, port: int = 1, mode: int = 0, zero: int = 0, text: str = ""
+) -> set[str]:
+    """Return the names of the fields that are refused with these values in all that have bounds."""
+    preference = {"matchExpressions": [{"key": "a", "operator": "Exists"}]}
+    cluster = a_cluster().group().pod(
+        activeDeadlineSeconds=least, dnsPolicy=text, serviceAccountName="", hostname="",
+        tolerations=[{"operator": "Exists", "effect": text}],
+        securityContext={"fsGroup": zero, "runAsUser": zero, "supplementalGroups": [zero]},
+        affinity={
+            "nodeAffinity": {PREFERRED: [{"weight": weight, "preference": preference}]},
+            "podAffinity": {PREFERRED: [{"weight": weight, "podAffinityTerm": TERM}]},
+        },
+        volumes=[
+            {"name": "a", "hostPath": {"path": "/a", "type": text}},
+            {"name": "b", "configMap": {"name": "c", "defaultMode": mode}},
+            {"name": "c", "image": {"reference": "a", "pullPolicy": text}},
+        ],
+    ).container(
+        imagePullPolicy=text, terminationMessagePolicy=text,
+        ports=[{"containerPort": port, "hostPort": zero, "protocol": text}],
+        livenessProbe={
+            "httpGet": {"port": port, "scheme": text}, "terminationGracePeriodSeconds": least,
+            "initialDelaySeconds": zero, "failureThreshold": zero,
+        },
+    )  # fmt: skip
+    return {at.rpartition(".")[2] for _, at in found(cluster)}
+
+
+@pytest.mark.parametrize(("name", "low", "high", "fields"), [
+    ("least", 1, 2**31 - 1, {"activeDeadlineSeconds", "terminationGracePeriodSeconds"}),
+    ("weight", 1, 100, {"weight"}),
+    ("port", 1, 65535, {"port", "containerPort"}),
+    ("mode", 0, 0o777, {"defaultMode"}),
+    ("zero", 0, 65535, {"fsGroup", "runAsUser", "supplementalGroups[0]", "hostPort",
+                        "initialDelaySeconds", "failureThreshold"}),
+])  # fmt: skip
+def test_numbers_are_accepted_up_to_their_bounds(
+    name: str, low: int, high: int, fields: set[str]
+) -> None:
+    assert refused_fields(**{name: low}) == refused_fields(**{name: high}) == set()  # type: ignore[arg-type]
+    assert refused_fields(**{name: low - 1}) == fields  # type: ignore[arg-type]
+
+
+def test_an_empty_choice_is_the_default_of_some_fields() -> None:
+    assert refused_fields(text="") == set()
+    assert refused_fields(text="x") == {
+        "dnsPolicy", "effect", "type", "pullPolicy", "imagePullPolicy", "terminationMessagePolicy",
+        "protocol", "scheme",
+    }  # fmt: skip
+    spread = {**SPREAD, "whenUnsatisfiable": "", "nodeTaintsPolicy": ""}
+    resize = [{"resourceName": "cpu", "restartPolicy": ""}]
+    empty = found(
+        a_cluster().group().pod(preemptionPolicy="", topologySpreadConstraints=[spread]).container(
+            volumeMounts=[{"name": "a", "mountPath": "/a", "mountPropagation": ""}],
+            resizePolicy=resize, securityContext={"procMount": ""},
+        )
+    )  # fmt: skip
+    assert {at.rpartition(".")[2] for rule, at in empty if rule == "pod-value-unknown"} == {
+        "preemptionPolicy", "whenUnsatisfiable", "nodeTaintsPolicy", "mountPropagation",
+        "restartPolicy", "procMount",
+    }  # fmt: skip
+
+
 @pytest.mark.parametrize(("fields", "rule", "at"), [
     ({"dnsPolicy": "clusterFirst"}, "value-unknown", "dnsPolicy"),
     ({"preemptionPolicy": "never"}, "value-unknown", "preemptionPolicy"),
