@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pytest
 
 from tests.browser.install import chromium
-from tests.harness.api_thread import Cluster
 from tests.harness.scenes import Scene
-from tests.harness.served import kubeconfig
+from tests.harness.served import Cluster, kubeconfig, serving_cluster
 from tests.harness.server import serving_dashboard
 from tests.webhook.diagnostics.samples import samples
 
@@ -62,7 +61,7 @@ def browser() -> "Iterator[Browser]":
 def shown(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shown]:
     """A dashboard on two namespaces: in one of them a host is missing."""
     scene = Scene()
-    with Cluster().serving() as cluster:
+    with serving_cluster() as cluster:
         cluster.store(samples()["host-missing"].scene())
         cluster.store(Scene().renamed("other", "qwen"))
         with dashboard(cluster, tmp_path_factory.mktemp("dashboard")) as address:

@@ -3,7 +3,6 @@
 import json
 import re
 from collections.abc import Iterator
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +12,10 @@ from playwright.sync_api import Browser, Page, Route, expect
 from tests.browser.conftest import LIVE_MS, Shown, dashboard, opened
 from tests.browser.install import AXE
 from tests.browser.pictures import TEXTS, WINDOWS, open_page, text_in, write_state
-from tests.harness.api_thread import Cluster
 from tests.harness.fake_api import PODS, RAYCLUSTERS
 from tests.harness.fleet import Fleet
 from tests.harness.scenes import Scene
+from tests.harness.served import serving_cluster
 from tests.harness.server import serving_dashboard
 from tests.webhook.diagnostics.samples import samples
 
@@ -332,7 +331,7 @@ def test_without_the_printed_address_nobody_gets_in(browser: Browser, shown: Sho
 def test_a_page_whose_dashboard_ends_says_so_and_comes_back(
     browser: Browser, tmp_path: Path
 ) -> None:
-    with Cluster().serving() as cluster:
+    with serving_cluster() as cluster:
         cluster.store(Scene())
         with dashboard(cluster, tmp_path) as address:
             context = browser.new_context()
@@ -353,7 +352,7 @@ def test_words_of_a_tenant_stay_words(browser: Browser, tmp_path: Path) -> None:
     (waiting,) = scene.pods[HOST]["status"]["containerStatuses"]
     waiting["name"] = HOSTILE
     scene.cluster["spec"]["workerGroupSpecs"][0]["groupName"] = "tpu"
-    with Cluster().serving() as cluster, dashboard(cluster, tmp_path) as address:
+    with serving_cluster() as cluster, dashboard(cluster, tmp_path) as address:
         for page in opened(browser, address):
             cluster.store(scene)  # comes by the feed
             expect(page.locator(".problem")).to_contain_text(HOSTILE[:20])
@@ -406,9 +405,9 @@ def test_with_five_thousand_rayclusters_the_page_has_fifty_and_no_task_is_long(
     browser: Browser, tmp_path: Path
 ) -> None:
     fleet = Fleet(clusters=5000, replicas=1)
-    with Cluster().serving() as cluster:
+    with serving_cluster() as cluster:
         for resource, objects in fleet.resources.items():
-            cluster.done(partial(cluster.api.load, resource, objects))
+            cluster.portal.call(cluster.api.load, resource, objects)
         with dashboard(cluster, tmp_path) as address:
             context = browser.new_context()
             page = context.new_page()

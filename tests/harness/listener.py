@@ -1,20 +1,20 @@
 """An HTTPS listener on loopback with a certificate under rotation, and clients of it."""
 
-import asyncio
 import socket
 import ssl
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
 from time import monotonic, sleep
-from typing import Self
+from typing import NamedTuple, cast
 
+from anyio.from_thread import start_blocking_portal
 from cryptography import x509
 from fastapi import FastAPI
 from fastapi.responses import PlainTextResponse
 
+from tests.harness.following import beside
 from webhook.certs.certificate_watcher import CertificateFiles, CertificateWatcher
 from webhook.certs.context import SwappingContext
 from webhook.certs.issue import Pair, issue_authority, issue_server
@@ -26,72 +26,41 @@ REFUSED = (ssl.SSLError, ConnectionError)
 REQUEST = b"GET / HTTP/1.1\r\nhost: localhost\r\n\r\n"
 
 
-class Listener:
-    """Serves `ok` with the pair in `directory`, and verifies clients by an authority if given."""
+class Listener(NamedTuple):
+    """Serves `ok`, and verifies clients by an authority if given."""
 
-    def __init__(
-        self,
-        directory: Path,
-        client_ca: Path | None = None,
-        client_names: tuple[str, ...] = (),
-        context: SwappingContext | None = None,
-    ) -> None:
-        self.context = context or SwappingContext(verify_clients=client_ca is not None)
-        files = CertificateFiles(directory / "tls.crt", directory / "tls.key")
-        self.watcher = CertificateWatcher(files, self.context, client_ca, POLL_SECONDS)
-        limits = PortLimits(client_names=frozenset(client_names))
-        self._server = HttpServer(
-            _application(), "127.0.0.1", 0, self.context.listening, limits=limits
-        )
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._run)
-
-    def __enter__(self) -> Self:
-        """Listen, without waiting for a certificate."""
-        self.port = self._server.bind()
-        self._stop = asyncio.Event()
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._loop.call_soon_threadsafe(self._stop.set)
-        self._thread.join()
-        self._loop.close()
-
-    def _run(self) -> None:
-        self._loop.run_until_complete(self._serve())
-
-    async def _serve(self) -> None:
-        tasks = [asyncio.create_task(self._server.run()), asyncio.create_task(self.watcher.run())]
-        await self._stop.wait()
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+    port: int
+    context: SwappingContext
+    watcher: CertificateWatcher
 
 
 @contextmanager
 def listening(
     directory: Path,
-    pair: Pair,
+    pair: Pair | None = None,
     client_ca: Path | None = None,
     client_names: tuple[str, ...] = (),
     context: SwappingContext | None = None,
 ) -> Iterator[Listener]:
-    """Serve with a pair, which is written into the directory and loaded before the block."""
-    write(directory, pair)
-    with Listener(directory, client_ca, client_names, context) as listener:
-        until(lambda: listener.watcher.loads)
+    """Serve with the pair in a directory. One that is given is written into it, and loaded before
+    the block.
+    """
+    context = context or SwappingContext(verify_clients=client_ca is not None)
+    files = CertificateFiles(directory / "tls.crt", directory / "tls.key")
+    watcher = CertificateWatcher(files, context, client_ca, POLL_SECONDS)
+    limits = PortLimits(client_names=frozenset(client_names))
+    application = cast("FastAPI", PlainTextResponse("ok"))
+    server = HttpServer(application, "127.0.0.1", 0, context.listening, limits=limits)
+    if pair is not None:
+        write(directory, pair)
+    listener = Listener(server.bind(), context, watcher)
+    with (
+        start_blocking_portal() as portal,
+        portal.wrap_async_context_manager(beside(server.run())),
+        portal.wrap_async_context_manager(beside(watcher.run())),
+    ):
+        until(lambda: pair is None or watcher.loads)
         yield listener
-
-
-def _application() -> FastAPI:
-    app = FastAPI()
-
-    @app.get("/")
-    async def root() -> PlainTextResponse:
-        return PlainTextResponse("ok")
-
-    return app
 
 
 def authority() -> Pair:

@@ -1,14 +1,20 @@
-"""A scene behind a socket: a minimal API server for the commands that read a cluster."""
+"""A scene behind a socket: a minimal API server for the commands that read a cluster, and the fake
+API server in a thread.
+"""
 
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from queue import Queue
+from typing import NamedTuple
 from urllib.parse import parse_qs, urlsplit
+
+from anyio.from_thread import BlockingPortal, start_blocking_portal
 
 from tests.builders import NAMESPACE
 from tests.harness import http_server
+from tests.harness.fake_api import FakeApi
 from tests.harness.http_server import Handler
 from tests.harness.scenes import Object, Scene
 
@@ -137,6 +143,31 @@ def serving(scene: Scene, folder: Path) -> Iterator[tuple[Server, Path]]:
             server.ended = True
             for _, queue in server.watches:
                 queue.put(None)
+
+
+class Cluster(NamedTuple):
+    """A fake API server in a thread, whose objects a test changes through a portal to its loop."""
+
+    api: FakeApi
+    portal: BlockingPortal
+
+    def put(self, resource: str, found: Object) -> None:
+        self.portal.call(self.api.put, resource, found)
+
+    def delete(self, resource: str, name: str, namespace: str = NAMESPACE) -> None:
+        self.portal.call(self.api.delete, resource, name, namespace)
+
+    def store(self, scene: Scene) -> None:
+        self.portal.call(self.api.store, scene.resources)
+
+
+@contextmanager
+def serving_cluster() -> Iterator[Cluster]:
+    with (
+        start_blocking_portal() as portal,
+        portal.wrap_async_context_manager(FakeApi(served={"v1beta1"}).serving()) as api,
+    ):
+        yield Cluster(api, portal)
 
 
 def kubeconfig(folder: Path, port: int) -> Path:

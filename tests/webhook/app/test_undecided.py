@@ -11,19 +11,18 @@ from pathlib import Path
 
 import httpx
 
-from tests.harness.api_thread import Cluster
 from tests.harness.apiserver import pod_review
 from tests.harness.fake_api import FakeApi, Request
 from tests.harness.listener import until
 from tests.harness.pods import worker
-from tests.harness.served import kubeconfig
+from tests.harness.served import kubeconfig, serving_cluster
 from tests.harness.server import SECONDS, Running, serving
 
 
 @contextmanager
 def following(folder: Path) -> Iterator[tuple[FakeApi, Running, httpx.Client]]:
     """Run a process that follows a fake API server, and yield it with a client of it."""
-    with Cluster().serving() as cluster:
+    with serving_cluster() as cluster:
         flags = ("--installation.namespace", "ray-webhook", "--kubeconfig")
         config = str(kubeconfig(folder, cluster.api.port))
         with serving(folder, None, *flags, config) as server:

@@ -13,7 +13,6 @@ from cryptography.x509.oid import ExtendedKeyUsageOID
 from tests.harness.callers import Callers
 from tests.harness.listener import (
     REFUSED,
-    Listener,
     ask,
     authority,
     listening,
@@ -97,7 +96,7 @@ def test_every_cipher_suite_of_the_settings_has_a_name_of_openssl() -> None:
 
 
 def test_handshakes_are_refused_until_a_certificate_exists(tmp_path: Path, signer: Pair) -> None:
-    with Listener(tmp_path) as listener:
+    with listening(tmp_path) as listener:
         until(lambda: listener.watcher.problem)
         with pytest.raises(REFUSED):
             ask(listener.port, trusting(signer))
@@ -193,7 +192,7 @@ def test_a_symlink_swap_of_kubelet_is_one_change(tmp_path: Path, signer: Pair) -
     mount(tmp_path, "..2026_01", first)
     for name in ("tls.crt", "tls.key"):
         (tmp_path / name).symlink_to(Path("..data") / name)
-    with Listener(tmp_path) as listener:
+    with listening(tmp_path) as listener:
         until(lambda: listener.watcher.loads)
         mount(tmp_path, "..2026_02", second)
         until(lambda: listener.watcher.loads == 2)

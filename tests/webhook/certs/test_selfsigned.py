@@ -18,11 +18,10 @@ from cryptography import x509
 from cryptography.x509.verification import PolicyBuilder, Store, VerificationError
 
 from tests.harness import fake_api
-from tests.harness.api_thread import Cluster
 from tests.harness.fake_api import CONFIGURATIONS, SECRETS, VALIDATING, FakeApi, Object
 from tests.harness.following import client_of, plain
 from tests.harness.listener import ask, until
-from tests.harness.served import kubeconfig
+from tests.harness.served import kubeconfig, serving_cluster
 from tests.harness.server import serving
 from webhook.certs.context import CertificateError, read_validity
 from webhook.certs.issue import CLOCK_SKEW, Pair, issue_authority, issue_server
@@ -300,8 +299,8 @@ async def test_replicas_agree_on_the_pair_of_the_first(api: FakeApi) -> None:
 
 
 def test_two_processes_serve_with_the_certificate_that_one_of_them_made(tmp_path: Path) -> None:
-    with Cluster().serving() as cluster:
-        cluster.done(lambda: store(cluster.api))
+    with serving_cluster() as cluster:
+        cluster.portal.call(store, cluster.api)
         flags = (
             *("--tls.source", "self-signed", "--installation.namespace", "ray-webhook"),
             *("--kubeconfig", str(kubeconfig(tmp_path, cluster.api.port))),

@@ -6,11 +6,12 @@ import ssl
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
 from types import MappingProxyType
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import pytest
-import uvloop
+from anyio.from_thread import start_blocking_portal
 from starlette.types import Receive, Scope, Send
 
 from tests.harness.listener import authority, server_pair, trusting, until
@@ -46,37 +47,17 @@ async def application(scope: Scope, receive: Receive, send: Send) -> None:
     await send({"type": "http.response.body", "body": text + b" " * padding})
 
 
-class Served:
+class Served(NamedTuple):
     """A server in a thread, within limits."""
 
-    def __init__(
-        self, limits: Mapping[str, float], tls: ssl.SSLContext | None, app: Callable[..., Any]
-    ) -> None:
-        self.refusals: list[int] = []
-        self._server = HttpServer(
-            cast("Any", app),
-            "127.0.0.1",
-            0,
-            tls,
-            limits=PortLimits(**cast("dict[str, Any]", limits)),
-            refused=lambda status, _reason: self.refusals.append(status),
-        )
-        self.port = self._server.bind()
-        self._loop = uvloop.new_event_loop()
-        self._serving = self._loop.create_task(self._server.run())
-
-    def run(self) -> None:
-        with suppress(asyncio.CancelledError):
-            self._loop.run_until_complete(self._serving)
-        self._loop.close()
-
-    def stop(self) -> None:
-        with suppress(RuntimeError):
-            self._loop.call_soon_threadsafe(self._serving.cancel)
+    server: HttpServer
+    port: int
+    refusals: list[int]
+    stop: Callable[[], object]
 
     @property
     def connections(self) -> int:
-        return len(self._server.server_state.connections)
+        return len(self.server.server_state.connections)
 
     @contextmanager
     def client(self, address: str = "127.0.0.1") -> Iterator[socket.socket]:
@@ -98,14 +79,28 @@ def served(
     tls: ssl.SSLContext | None = None,
     app: Callable[..., Any] = application,
 ) -> Iterator[Served]:
-    server = Served(limits, tls, app)
-    thread = threading.Thread(target=server.run)
-    thread.start()
-    try:
-        yield server
-    finally:
-        server.stop()
-        thread.join()
+    refusals = list[int]()
+    server = HttpServer(
+        cast("Any", app),
+        "127.0.0.1",
+        0,
+        tls,
+        limits=PortLimits(**cast("dict[str, Any]", limits)),
+        refused=lambda status, _reason: refusals.append(status),
+    )
+
+    async def start() -> asyncio.Task[None]:
+        return asyncio.create_task(server.run())
+
+    port = server.bind()
+    with start_blocking_portal(backend_options={"use_uvloop": True}) as portal:
+        serving = portal.call(start)
+        stop = partial(portal.call, serving.cancel)
+        try:
+            yield Served(server, port, refusals, stop)
+        finally:
+            stop()
+            portal.call(asyncio.wait, [serving])
 
 
 def rest(connection: socket.socket) -> bytes:

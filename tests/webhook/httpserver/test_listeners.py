@@ -18,9 +18,8 @@ import httpx
 import pytest
 from fastapi import FastAPI
 
-from tests.harness.api_thread import Cluster
 from tests.harness.listener import until
-from tests.harness.served import kubeconfig
+from tests.harness.served import kubeconfig, serving_cluster
 from tests.harness.server import PROGRAM
 from webhook.cli.main import main
 from webhook.httpserver.server import HttpServer
@@ -47,7 +46,7 @@ def listening(process: str, folder: Path, *flags: str) -> Iterator[list[str]]:
     """Run a process, and yield its addresses once it listens; both its streams are `log`."""
     assert main(["certs", "issue", "--dir", str(folder)]) == 0
     log = folder / "log"
-    with Cluster().serving() as cluster, log.open("w") as out:
+    with serving_cluster() as cluster, log.open("w") as out:
         more = {
             "serve": f"--tls.cert-dir={folder}",
             "controller": f"--kubeconfig={kubeconfig(folder, cluster.api.port)}",
