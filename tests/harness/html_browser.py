@@ -14,7 +14,6 @@ class Element:
         self.name = name
         self.attributes = attributes
         self.children: list[Element | str] = []
-        self.parent: Element | None = None
 
     def __iter__(self) -> Iterator[Self]:
         yield self
@@ -44,12 +43,6 @@ class Element:
         """Return the elements with an id; more than one is a defect."""
         return [each for each in self if each.attributes.get("id") == identity]
 
-    def put(self, at: int, children: "list[Element | str]") -> None:
-        self.children[at:at] = children
-        for child in children:
-            if isinstance(child, Element):
-                child.parent = self
-
     def shown(self) -> object:
         """Return what can be compared: names, attributes, texts."""
         inner = [
@@ -66,7 +59,7 @@ class _Parser(HTMLParser):
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         element = Element(tag, {name: value or "" for name, value in attrs})
-        self._open[-1].put(len(self._open[-1].children), [element])
+        self._open[-1].children.append(element)
         if tag not in _VOID:
             self._open.append(element)
 
@@ -104,23 +97,18 @@ class Tab:
         ]
         for part, target in tasks:
             if target is not None:
-                _swap(part, target)
+                self._swap(part, target)
 
     def _target(self, part: Element) -> Element | None:
         found = self.root.by_id(part.attributes["id"])
         assert len(found) <= 1, f"{part.attributes['id']} is there more than once"
         return found[0] if found else None
 
-
-def _swap(part: Element, target: Element) -> None:
-    how, parent = part.attributes.pop("hx-swap-oob"), target.parent
-    assert parent is not None
-    if how == "innerMorph":
-        inner = list(part.children)
-        target.children = []
-        target.put(0, inner)
-    else:
-        assert how == "outerMorph", how
-        at = parent.children.index(target)
-        del parent.children[at]
-        parent.put(at, [part])
+    def _swap(self, part: Element, target: Element) -> None:
+        how = part.attributes.pop("hx-swap-oob")
+        if how == "innerMorph":
+            target.children = part.children
+        else:
+            assert how == "outerMorph", how
+            (siblings,) = [each.children for each in self.root if target in each.children]
+            siblings[siblings.index(target)] = part
