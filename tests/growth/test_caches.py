@@ -18,7 +18,7 @@ from tests.growth.containers import LRU, Container, containers, grown, instances
 from tests.growth.entries import OBJECTS
 from tests.growth.parts import Part, kind_part, sample
 from tests.harness.apiserver import object_review, pod_review
-from tests.harness.own_process import run_in_own_process
+from tests.harness.work import run_in_own_process
 from webhook.admission.reviewer import Mutation, ObjectReviewer
 from webhook.api import names
 from webhook.api.objects import RayCluster

@@ -1,11 +1,15 @@
-"""The work of a call: the executed lines, which are the same on every machine."""
+"""The work of a call: the executed lines, which are the same on every machine, or what a process of
+its own measures, where no thread of another test allocates.
+"""
 
 import gc
 import sys
 from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 from time import process_time
 from types import FrameType
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, ParamSpec, TypeVar
 
 Call = Callable[[], object]
 Build = Callable[[int], Call]
@@ -93,3 +97,12 @@ def excess(build: Build, limit: int) -> float:
         if ratio <= RATIO_MAX:
             return 0
     return ratio
+
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def run_in_own_process(measured: Callable[P, T], *arguments: P.args, **options: P.kwargs) -> T:
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+        return pool.submit(measured, *arguments, **options).result()

@@ -16,8 +16,7 @@ from tests import ROOT
 from tests.e2e.balancer import Balancer
 from tests.e2e.process import accepts_connections, free_port, says_ready
 from tests.harness.apiserver import pod_review
-from tests.harness.callers import Callers
-from tests.harness.listener import until
+from tests.harness.listener import Callers, until
 from tests.harness.server import SECONDS, Running, serving
 from tests.webhook.httpserver.test_answers import connected
 from webhook.api import names

@@ -10,9 +10,9 @@ import pytest
 from cryptography.hazmat.primitives import serialization
 from cryptography.x509.oid import ExtendedKeyUsageOID
 
-from tests.harness.callers import Callers
 from tests.harness.listener import (
     REFUSED,
+    Callers,
     ask,
     authority,
     listening,

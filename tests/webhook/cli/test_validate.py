@@ -20,11 +20,11 @@ import pytest
 import yaml
 
 from tests import ROOT
-from tests.harness.own_process import run_in_own_process
 from tests.harness.ray_objects import Built, Json, a_cluster, a_job, a_service
 from tests.harness.running import At, Run, Write
 from tests.harness.scenes import Scene
 from tests.harness.served import Server
+from tests.harness.work import run_in_own_process
 from webhook.cli.file_checks import CHUNK, check_files
 from webhook.config.configuration import Settings, ValidationSettings
 from webhook.config.settings_file import SECTIONS, RulesOfFile

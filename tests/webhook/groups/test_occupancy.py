@@ -6,8 +6,8 @@ import tracemalloc
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.harness.own_process import run_in_own_process
 from tests.harness.single_process import next_identity
+from tests.harness.work import run_in_own_process
 from webhook.groups.identity import MAX_REPLICAS, GroupKey, HostIdentity
 from webhook.groups.identity_index import Member, Membership, Occupancy
 from webhook.groups.indices import lowest_bit

@@ -12,8 +12,8 @@ from msgspec import convert, structs
 
 from tests.builders import items_of
 from tests.harness.fake_api import Object
-from tests.harness.own_process import run_in_own_process
 from tests.harness.scenes import NOW, Observed, Scene, llama
+from tests.harness.work import run_in_own_process
 from tests.lab.bench.reviews import managed
 from webhook.api import names
 from webhook.api.objects import ObjectMeta
