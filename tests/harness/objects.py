@@ -1,4 +1,4 @@
-"""Worker pods and RayClusters as the API server stores them."""
+"""Worker pods and RayClusters as the API server stores them, and pods of the shared server."""
 
 from tests import builders
 from tests.harness.fake_api import Object
@@ -51,3 +51,18 @@ def a_raycluster(
     }  # fmt: skip
     meta = {"name": name, "namespace": namespace, "uid": uid or f"uid-of-{name}", "annotations": {}}
     return {"kind": "RayCluster", "metadata": meta, "spec": {"workerGroupSpecs": [spec]}}
+
+
+LABELS = {
+    "index": names.LABEL_REPLICA_INDEX,
+    "name": names.LABEL_REPLICA_NAME,
+    "host": names.LABEL_HOST_INDEX,
+}
+
+
+def worker(group: str, cluster: str = "odd", **labels: str) -> Object:
+    """Return a worker pod of the shared server; names of labels are those of `LABELS`."""
+    pod = builders.a_pod().of(cluster).worker(group)
+    for name, value in labels.items():
+        pod.label(LABELS[name], value)
+    return pod.build()

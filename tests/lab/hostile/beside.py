@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 from tests import ROOT
 from tests.harness.apiserver import pod_review
-from tests.harness.pods import worker
+from tests.harness.objects import worker
 from tests.harness.server import Running
 
 STATES = [ROOT / "tests" / "state.yaml", Path(__file__).parent / "state.yaml"]

@@ -6,7 +6,7 @@ from typing import Final
 
 from tests.builders import Object, a_cluster
 from tests.harness.apiserver import object_review, pod_review
-from tests.harness.pods import worker
+from tests.harness.objects import worker
 
 _V7X: Final = {
     "cloud.google.com/gke-tpu-accelerator": "tpu7x",

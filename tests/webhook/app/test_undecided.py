@@ -14,7 +14,7 @@ import httpx
 from tests.harness.apiserver import pod_review
 from tests.harness.fake_api import FakeApi, Request
 from tests.harness.listener import until
-from tests.harness.pods import worker
+from tests.harness.objects import worker
 from tests.harness.served import kubeconfig, serving_cluster
 from tests.harness.server import SECONDS, Running, serving
 

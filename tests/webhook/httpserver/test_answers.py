@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from tests.harness.apiserver import pod_review
-from tests.harness.pods import worker
+from tests.harness.objects import worker
 from tests.harness.server import Running
 
 BODY = json.dumps(pod_review(worker("plain"), dry_run=True)).encode()

@@ -1,15 +1,23 @@
-"""Any input over HTTPS receives the answer that the design specifies, and never a 500."""
+"""Any input over HTTPS, written or fuzzed, receives the answer of the design, and never a 500."""
 
+import asyncio
+import copy
 import json
+import random
+import uuid
 from typing import Any
 
+import httpx
 import pytest
+from hypothesis import HealthCheck, event, given, settings
+from hypothesis import strategies as st
 
 from tests.builders import Object
 from tests.harness.apiserver import ApiServer, pod_review
 from tests.harness.listener import until
-from tests.harness.pods import worker
+from tests.harness.objects import worker
 from tests.harness.server import Running
+from tests.lab.hostile.bodies import MUTATE, Body, Service, applied, bodies, changed, reviews, state
 
 NODES = "cloud.google.com/gke-tpu-topology"
 CLUSTER, GROUP = "metadata.labels[ray.io/cluster]", "metadata.labels[ray.io/group]"
@@ -207,3 +215,37 @@ def test_the_journal_holds_no_values_of_variables(server: Running, api: ApiServe
     api.admit(pod, dry_run=True)
     until(lambda: '"dry_run"' in server.log.read_text(), 20)
     assert "a-secret-of-the-user" not in server.log.read_text()
+
+
+@settings(max_examples=200, suppress_health_check=[HealthCheck.too_slow])
+@given(choose=st.randoms(use_true_random=False))
+def test_any_body_gets_a_400_or_a_verdict_whose_patch_applies(choose: random.Random) -> None:
+    service, make = Service(state()), bodies(choose)
+    for _ in range(3):
+        body = make()
+        status, answer = asyncio.run(service.ask(body))
+        assert status in {200, 400}, (body, service.observer.error)
+        if status == httpx.codes.OK and applied(body, answer) is not None:
+            event("patched")
+
+
+PODS = [each for _, each in reviews() if each["request"]["kind"]["kind"] == "Pod"]
+
+
+@settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+@given(
+    choose=st.randoms(use_true_random=False),
+    uids=st.lists(st.uuids(), min_size=3, max_size=5, unique=True),
+    template=st.sampled_from(PODS),
+)
+def test_warm_caches_agree(choose: random.Random, uids: list[uuid.UUID], template: Object) -> None:
+    warm = Service(state())
+    for number, uid in enumerate(uids):
+        review = changed(choose, template) if number % 2 else copy.deepcopy(template)
+        if not isinstance(review.get("request"), dict):
+            continue
+        review["request"] |= {"uid": str(uid), "dryRun": True}
+        body = Body(MUTATE, json.dumps(review).encode())
+        for _ in range(2):
+            assert asyncio.run(warm.ask(body)) == asyncio.run(Service(state()).ask(body))
+    event(f"{warm.hits} completed from the patch cache")

@@ -15,7 +15,7 @@ from pathlib import Path
 from tests import ROOT
 from tests.harness.apiserver import ApiServer, object_review, pod_review
 from tests.harness.listener import until
-from tests.harness.pods import worker
+from tests.harness.objects import worker
 from tests.harness.ray_objects import a_cluster
 from tests.harness.server import SECONDS, Running, serving
 from tests.webhook.httpserver.test_answers import connected
