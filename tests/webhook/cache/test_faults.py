@@ -28,11 +28,7 @@ BROKEN_WATCHES = {
     Fault.EXPIRED_EVENT: "expired", Fault.STRANGE_EVENT: "garbled", Fault.GARBAGE: "garbled",
     Fault.TRUNCATED: "truncated", Fault.CUT: "disconnected",
 }  # fmt: skip
-BROKEN_LISTS: dict[Fault, str] = {
-    fault: reason
-    for fault, reason in BROKEN_WATCHES.items()
-    if fault not in (Fault.EXPIRED_EVENT, Fault.STRANGE_EVENT, Fault.TRUNCATED)
-}
+OF_WATCHES = {Fault.EXPIRED_EVENT, Fault.STRANGE_EVENT, Fault.TRUNCATED}
 
 
 STEADY = replace(QUICK, page_deadline=60.0, idle=60.0)
@@ -92,7 +88,7 @@ async def test_a_silent_watch_is_reopened_and_reported(
     assert any("sent nothing for" in line for line in lines)
 
 
-@pytest.mark.parametrize("fault", BROKEN_LISTS)
+@pytest.mark.parametrize("fault", [fault for fault in BROKEN_WATCHES if fault not in OF_WATCHES])
 async def test_a_failed_list_is_repeated(
     api: FakeApi, fault: Fault, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -104,7 +100,7 @@ async def test_a_failed_list_is_repeated(
         assert not f.synced
         api.always("list", None)
         await eventually(lambda: f.synced and len(f.members) == 1)
-    assert set(f.pods.errors) == {BROKEN_LISTS[fault]}
+    assert set(f.pods.errors) == {BROKEN_WATCHES[fault]}
     assert len([line for line in pod_lines(caplog) if "next" in line]) == 1
 
 

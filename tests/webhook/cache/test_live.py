@@ -1,7 +1,6 @@
 """Live reads: objects that the watch lacks, with one request for many callers, and in time."""
 
 import asyncio
-import base64
 import json
 from collections.abc import Callable
 
@@ -16,7 +15,7 @@ from tests.harness.single_process import Lists
 from webhook.admission.pod_handler import PodHandler
 from webhook.admission.reviewer import Mutation
 from webhook.api.objects import RayCluster
-from webhook.api.review import ClusterUnreadable
+from webhook.api.review import Answer, ClusterUnreadable
 from webhook.cache.live import Flights, LiveReader
 from webhook.groups.group_config import ClusterIndex, read_cluster_config
 from webhook.groups.identity import GroupKey, HostIdentity
@@ -169,7 +168,7 @@ class Webhook:
         for identity in identities:
             self.members.put(f"pod-{identity.replica}-{identity.host}", Member(KEY, identity))
 
-    def create(self, now: float = 0.0, pod: Object | None = None) -> Object:
+    def create(self, now: float = 0.0, pod: Object | None = None) -> Answer:
         self.lists.time = 1000.0 + now
         return asyncio.run(create(self.mutation, pod))
 
@@ -178,15 +177,13 @@ class Webhook:
         return identity_in(self.create(now))
 
 
-async def create(mutation: Mutation, pod: Object | None = None) -> Object:
-    outcome = await mutation.review(msgspec.json.encode(pod_review(pod or a_pod("new"))))
-    answer: Object = json.loads(outcome.body)["response"]
-    return answer
+async def create(mutation: Mutation, pod: Object | None = None) -> Answer:
+    return (await mutation.review(json.dumps(pod_review(pod or a_pod("new"))).encode())).answer
 
 
-def identity_in(answer: Object) -> tuple[int, int]:
-    assert answer["allowed"], answer
-    patch = json.loads(base64.b64decode(answer["patch"]))
+def identity_in(answer: Answer) -> tuple[int, int]:
+    assert answer.allowed, answer
+    patch = json.loads(answer.patch or b"")
     labels = {operation["path"].rpartition("/")[2]: operation["value"] for operation in patch}
     return int(labels["ray.io~1worker-group-replica-index"]), int(
         labels.get("ray.io~1replica-host-index", "0")
@@ -206,8 +203,7 @@ def test_identities_of_pods_that_never_appeared_are_reused_after_a_wait(hosts: i
     webhook.holds(*(HostIdentity(0, host, name) for host in range(hosts - 1)))
     assert webhook.identity(0.0) == (0, hosts - 1)
     answer = webhook.create(1.0)
-    assert not answer["allowed"]
-    assert answer["status"]["details"]["causes"][0]["reason"] == "FieldValueForbidden"
+    assert answer.causes[0].reason == "FieldValueForbidden"
     assert webhook.reads == [READ_GROUP]
     assert (webhook.identity(VACANT_SECONDS), webhook.reads) == ((0, hosts - 1), [READ_GROUP])
 
@@ -216,7 +212,7 @@ def test_nobody_is_asked_while_a_desired_identity_is_free_or_the_pod_has_its_ide
     webhook = Webhook(2, 2)
     webhook.holds(HostIdentity(5, 0, "tpu-x"))
     assert [webhook.identity(), webhook.identity()] == [(5, 1), (0, 0)]
-    assert webhook.create(pod=a_pod("new", HostIdentity(9, 0, "tpu-z")))["allowed"]
+    assert webhook.create(pod=a_pod("new", HostIdentity(9, 0, "tpu-z"))).allowed
     assert webhook.reads == []
 
 
@@ -254,5 +250,5 @@ async def test_behind_a_watch_that_lags_a_replaced_pod_gets_its_identity(api: Fa
         assert identity_in(await create(mutation)) == (0, 1)
         assert api.count("list") == before + 1
         answers = await asyncio.gather(*(create(mutation) for _ in range(10)))
-        assert not any(answer["allowed"] for answer in answers)
+        assert not any(answer.allowed for answer in answers)
         assert api.count("list") == before + 2

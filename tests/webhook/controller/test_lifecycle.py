@@ -208,12 +208,8 @@ def test_any_state_reaches_the_wish(desired: Desired, model: Model, live: frozen
     model.settle(desired)
     assert not_ours(model.actual) == [seen for seen in of_others if not seen.identity.deleting]
     taken = set(foreign(desired, model.actual))
-    ours = {
-        group.identity.name: group
-        for group in model.actual.pod_groups
-        if group.identity.controller == UID
-    }
-    assert {name: (group.min_count, group.priority_class) for name, group in ours.items()} == {
+    ours = [group for group in model.actual.pod_groups if group.identity.controller == UID]
+    assert {group.identity.name: (group.min_count, group.priority_class) for group in ours} == {
         group.name: (group.min_count, group.priority_class)
         for group in desired.pod_groups
         if group.name not in taken
@@ -224,14 +220,12 @@ def test_any_state_reaches_the_wish(desired: Desired, model: Model, live: frozen
 
 def _check_workload(desired: Desired, model: Model) -> None:
     """Assert that our Workload is as desired, or that a PodGroup keeps it."""
-    ours = {
-        seen.identity.name: seen
-        for seen in model.actual.workloads
-        if seen.identity.controller == UID
-    }
     want = desired.workload
-    for name, seen in ours.items():
-        if any(group.workload == name for group in model.groups.values()):
+    for seen in model.actual.workloads:
+        name = seen.identity.name
+        if seen.identity.controller != UID or any(
+            group.workload == name for group in model.groups.values()
+        ):
             continue
         assert want is not None
         assert want.name == name

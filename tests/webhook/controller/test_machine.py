@@ -257,11 +257,8 @@ class Repair(RuleBasedStateMachine):
         assert len(live) >= self.replicas * self.hosts, "a replica goes that KubeRay would fill"
 
     def _marked(self) -> set[str]:
-        return {
-            pod.host.identity.name
-            for pod in self.pods.values()
-            if pod.host.marked and not pod.host.deleting
-        }
+        hosts = [pod.host for pod in self.pods.values()]
+        return {host.identity.name for host in hosts if host.marked and not host.deleting}
 
     def _change(self, uid: str, **fields: object) -> None:
         pod = self.pods[uid]

@@ -141,10 +141,5 @@ def expected_place(held: list[HostIdentity]) -> tuple[int, int]:
     """Return replica and host that come next, found by looking at every holder."""
     taken = {(identity.replica, identity.host) for identity in held}
     indices = {replica for replica, _ in taken}
-    lacking = [
-        (replica, host)
-        for replica in indices
-        for host in range(HOSTS)
-        if (replica, host) not in taken
-    ]
+    lacking = {(replica, host) for replica in indices for host in range(HOSTS)} - taken
     return min(lacking, default=(min(set(range(len(indices) + 1)) - indices), 0))

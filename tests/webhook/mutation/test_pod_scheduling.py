@@ -177,11 +177,7 @@ def claims_of(decided: Decided, container: str = "ray-worker") -> list[str]:
 ])  # fmt: skip
 def test_pods_share_one_domain(scope: str, head: str | None, host: str, single: str | None) -> None:
     pods = a_head().gpu(4), a_host().gpu(4), a_worker("single").gpu(4)
-    assert [template_of(decide(pod, with_domains(scope))) for pod in pods] == [
-        head,
-        host,
-        single,
-    ]
+    assert [template_of(decide(pod, with_domains(scope))) for pod in pods] == [head, host, single]
 
 
 def test_a_cluster_that_is_made_anew_has_other_domains() -> None:
@@ -247,11 +243,8 @@ def test_pods_of_domains_are_labelled_and_never_share_a_node() -> None:
 
 
 def test_without_a_keeper_pods_come_up_without_a_domain_and_are_warned() -> None:
-    found = decide(
-        a_host().gpu(4),
-        with_domains("replica"),
-        policy=Policy(no_domains="no one keeps them"),
-    )
+    policy = Policy(no_domains="no one keeps them")
+    found = decide(a_host().gpu(4), with_domains("replica"), policy)
     assert template_of(found) is None
     assert names.LABEL_COMPUTE_DOMAIN not in found.pod["metadata"]["labels"]
     assert found.answer.warnings == ("no ComputeDomain: no one keeps them",)

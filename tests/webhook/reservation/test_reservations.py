@@ -1,14 +1,18 @@
-"""Reservations of one group, step by step: conflicts, unknown outcomes, clocks and bounds."""
+"""Reservations of one group, step by step: conflicts, unknown outcomes, clocks, bounds and cost."""
 
 import asyncio
 from collections.abc import Callable
 from cProfile import Profile
+from itertools import islice
 from typing import Any, cast
 
 import pytest
 
+from tests.builders import Webhook
 from tests.harness.single_process import Lists, next_identity
+from tests.lab.bench.reviews import CLUSTER, Body, review_bodies
 from tests.webhook.reservation.server import Direct, lease_store
+from webhook.admission.reviewer import Mutation
 from webhook.api.review import Denied, NotNow
 from webhook.cache.live import LiveReader, Stores
 from webhook.cache.serve_stores import PodStore, RayClusterStore
@@ -284,35 +288,32 @@ def test_an_entry_whose_pod_is_gone_blocks_no_new_replica(simulation: Simulation
     assert (found.replica, found.host) == (1, 0)
 
 
-def _fill(simulation: Simulation, replicas: int) -> None:
+def _fill(simulation: Simulation, replicas: int, *lost: int) -> None:
+    """Let replicas of 2 hosts have their pods, and then lose some of these."""
     for number in range(2 * replicas):
         identity, holder = simulation.reserve(f"r{number}", 2)
         simulation.show(f"pod-{number}", identity, holder)
+    for number in lost:
+        simulation.members.remove(f"pod-{number}")
 
 
 def test_a_lost_host_is_replaced_before_the_index_scaled_away(simulation: Simulation) -> None:
-    _fill(simulation, 20)
-    for pod in (2 * 3, 2 * 3 + 1, 2 * 17 + 1):
-        simulation.members.remove(f"pod-{pod}")
+    _fill(simulation, 20, 2 * 3, 2 * 3 + 1, 2 * 17 + 1)
     assert simulation.place("new", 2) == (17, 1)
     assert simulation.place("newer", 2) == (3, 0)
 
 
 def test_a_pending_entry_hides_no_replica_of_another_block(simulation: Simulation) -> None:
-    _fill(simulation, 36)
-    for pod in (2 * 3, 2 * 3 + 1, 2 * 17 + 1, 2 * 33):
-        simulation.members.remove(f"pod-{pod}")
+    _fill(simulation, 36, 2 * 3, 2 * 3 + 1, 2 * 17 + 1, 2 * 33)
     places = [simulation.place(f"new-{number}", 2) for number in range(3)]
     assert places == [(17, 1), (33, 0), (3, 0)]
 
 
-@pytest.mark.parametrize(("lost", "desired"), [((7,), 4), ((6,), 3)])
+@pytest.mark.parametrize(("lost", "desired"), [(7, 4), (6, 3)])
 def test_a_replica_that_lost_a_host_is_filled_after_a_live_list(
-    simulation: Simulation, lost: tuple[int, ...], desired: int
+    simulation: Simulation, lost: int, desired: int
 ) -> None:
-    _fill(simulation, 4)
-    for pod in lost:
-        simulation.members.remove(f"pod-{pod}")
+    _fill(simulation, 4, lost)
     request = Request("ray", KEY, 2, desired, "new")
     found = at_once(simulation.identities.reserve(request, lambda *found: found))
     assert found == ReadGroup("ray", KEY)
@@ -450,3 +451,28 @@ def test_a_group_whose_indices_are_all_taken_gets_no_more_pods() -> None:
     members.put("last", Member(KEY, HostIdentity(MAX_REPLICAS - 1, 0, "")))
     with pytest.raises(Denied, match="all 65536 replica indices of group g are taken"):
         next_identity(members, KEY, 1, "one too many")
+
+
+REVIEWS = 320
+
+
+def calls_of_reviews(kind: Body) -> int:
+    """Return the calls of reviews, standalone, after as many others."""
+    mutation, profile = Mutation(Webhook(CLUSTER).handler), Profile()
+
+    async def review(*, counted: bool) -> None:
+        for body in islice(bodies, REVIEWS):
+            if counted:
+                profile.enable()
+            outcome = await mutation.review(body)
+            profile.disable()
+            assert outcome.answer.patch
+
+    bodies = review_bodies(kind)
+    asyncio.run(review(counted=False))
+    asyncio.run(review(counted=True))
+    return sum(entry.callcount for entry in profile.getstats())
+
+
+def test_a_pod_without_an_identity_costs_few_calls_more_than_one_that_carries_it() -> None:
+    assert calls_of_reviews(Body.FRESH) < 2.5 * calls_of_reviews(Body.LABELLED)

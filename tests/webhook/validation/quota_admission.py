@@ -172,12 +172,8 @@ def _usage(requests: Amounts, limits: Amounts) -> Amounts:
 
 def _in_scopes(quota: Json, pod: Json, containers: list[_Container]) -> bool:
     spec, named = quota["spec"], pod["spec"].get("priorityClassName", "")
-    effort = any(
-        amounts.get(name)
-        for asked, most, _ in containers
-        for amounts in (asked, most)
-        for name in ("cpu", "memory")
-    )
+    every = [amounts for asked, most, _ in containers for amounts in (asked, most)]
+    effort = any(amounts.get(name) for amounts in every for name in ("cpu", "memory"))
     terminating = pod["spec"].get("activeDeadlineSeconds") is not None
     scopes = {
         "Terminating": terminating,

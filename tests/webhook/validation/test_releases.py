@@ -1,9 +1,11 @@
-"""The rules apply to the running release of KubeRay, and only warn where it is unknown."""
+"""Fields, paths and releases, and the rules that depend on the release of KubeRay."""
 
 import pytest
 
 from tests.harness.ray_objects import Built, a_cluster, a_cron_job, a_service, found
+from webhook.api.release import Release, image_release, parse_release, same_release
 from webhook.validation.crd import releases
+from webhook.validation.field import Field, shorten_path
 from webhook.validation.finding import DENY, WARN
 from webhook.validation.rule_settings import (
     DEFAULT_GATES,
@@ -66,3 +68,78 @@ def test_the_autoscaler_has_the_release_of_the_head() -> None:
     assert found(cluster) == {("image-version-mismatch", "spec.autoscalerOptions.image")}
     cluster.spec(enableInTreeAutoscaling=False)
     assert "image-version-mismatch" not in {rule for rule, _ in found(cluster)}
+
+
+OBJECT = Field({"spec": {
+    "groups": [{"groupName": "a"}, {"name": "b"}, {}], "labels": {"x/y": "z"}, "flag": True,
+    "number": 3}})  # fmt: skip
+SPEC = OBJECT / "spec"
+
+
+def test_a_path_is_written_as_kubernetes_writes_it() -> None:
+    first, second, third = (SPEC / "groups").items()
+    assert (first / "template" / "spec").path == "spec.groups[0].template.spec"
+    assert (SPEC / "labels").key("x/y").path == "spec.labels[x/y]"
+    assert OBJECT.path == ""
+    assert (first / "x").identity == ("spec", "groups", "a", "x")
+    assert (second / "x").identity == ("spec", "groups", "b", "x")
+    assert (third / "x").identity == ("spec", "groups", 2, "x")
+
+
+def test_what_is_not_of_the_asked_type_reads_as_absent() -> None:
+    assert ((SPEC / "flag").flag, (SPEC / "flag").number, (SPEC / "flag").text) == (True, None, "")
+    assert ((SPEC / "number").number, (SPEC / "number").flag) == (3, False)
+    assert ((SPEC / "groups").map, (SPEC / "labels").strings, list((SPEC / "labels").items())) == (
+        {}, {"x/y": "z"}, [])  # fmt: skip
+    assert not (SPEC / "number" / "deeper" / "still").given
+
+
+def test_fields_sort_by_index_and_not_by_digit() -> None:
+    holder = Field({"groups": [{}] * 12}) / "groups"
+    fields = list(holder.items())
+    mixed = [*fields[6:], *fields[:6]]
+    assert sorted(mixed, key=lambda field: field.position) == fields
+    assert holder.position < fields[0].position < (fields[0] / "name").position < fields[1].position
+
+
+@pytest.mark.parametrize(("text", "release"), [
+    ("2.46.0", (2, 46, 0)), ("v2.46", (2, 46)), (" 2.46.0rc1", (2, 46, 0)), ("2", None),
+    ("2.046", None), ("nightly", None), ("", None), ("3.0.0.dev0", (3, 0, 0)),
+    ("9" * 5000 + ".1", None),
+])  # fmt: skip
+def test_versions_are_read_as_kubernetes_reads_them(text: str, release: Release | None) -> None:
+    assert parse_release(text) == release
+
+
+@pytest.mark.parametrize(("image", "release", "python"), [
+    ("rayproject/ray:2.46.0", (2, 46, 0), ""),
+    ("mirror.example:5000/a/ray-ml:2.9.0-py310-gpu", (2, 9, 0), "py310"),
+    ("rayproject/ray:2.46.0.abc123-py39-cpu", (2, 46, 0), "py39"),
+    ("ray-llm:2.50.1-py311-cu128", (2, 50, 1), "py311"),
+    ("rayproject/ray:nightly", None, ""), ("rayproject/ray", None, ""),
+    ("rayproject/ray@sha256:00", None, ""), ("company/ray-serve-app:2.1.0", None, ""),
+    ("company/array:2.1.0", None, ""), ("company/app:2.46.0", None, ""),
+    ("rayproject/ray:2.46", None, ""),
+])  # fmt: skip
+def test_only_rays_images_tell_a_release(image: str, release: Release | None, python: str) -> None:
+    assert image_release(image) == (release, python)
+
+
+def test_versions_agree_in_the_numbers_that_both_have() -> None:
+    assert same_release((2, 46), (2, 46, 1))
+    assert not same_release((2, 46, 0), (2, 46, 1))
+
+
+@pytest.mark.parametrize("room", [24, 30, 60, 119])
+def test_a_path_is_shortened_in_the_middle(room: int) -> None:
+    path = "spec.workerGroupSpecs[0].template.spec.containers[0].resources.limits[google.com/tpu]"
+    short = shorten_path(path, room)
+    assert len(short) <= room
+    assert short.startswith("spec")
+    assert short.endswith(path if room > len(path) else "[google.com/tpu]")
+    assert ("…" in short) is (room < len(path))
+
+
+@pytest.mark.parametrize("path", ["a" * 200, "spec." + "b" * 200, "[" * 200, "é" * 90, ""])
+def test_any_path_can_be_shortened(path: str) -> None:
+    assert len(shorten_path(path, 20)) <= 20
