@@ -243,7 +243,7 @@ def _compile(tool: Tool) -> None:
     if tool.manifests:
         _render(tool)
     if tool.definitions:
-        folder = Path(go.run(tool.pins, "list", "-m", "-f", "{{.Dir}}", tool.package).strip())
+        folder = go.module_folder(tool.pins, tool.package)
         found = sorted((folder / tool.definitions).glob("*.yaml"))
         manifests(tool.name).write_text("\n---\n".join(each.read_text() for each in found))
     _write_stamp(target, _fingerprint(tool))
@@ -292,12 +292,7 @@ def module_folder() -> Path:
     tool = BY_NAME[OPERATOR]
     if tool.is_unpublished:
         return given_sources()
-    # `go list` gives no folder for a module that is not downloaded
-    go.download(tool.pins, KUBERAY_MODULE)
-    found = go.run(tool.pins, "list", "-m", "-f", "{{.Dir}}", KUBERAY_MODULE).strip()
-    if not found:
-        raise RuntimeError(f"go says no folder of the module {KUBERAY_MODULE}")
-    return Path(found)
+    return go.module_folder(tool.pins, KUBERAY_MODULE)
 
 
 @contextmanager

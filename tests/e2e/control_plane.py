@@ -4,12 +4,14 @@ No kubelet runs, and neither scheduler nor controller manager unless a test star
 pods stay Pending, and garbage is not collected.
 """
 
+import json
 import shutil
 import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, redirect_stdout
+from io import BytesIO, TextIOWrapper
 from pathlib import Path
 from typing import Self
 
@@ -29,6 +31,7 @@ from tests.e2e.credentials import MASTERS, Credentials
 from tests.e2e.go import CannotBuildError
 from tests.e2e.process import Program, accepts_connections, free_port
 from tests.e2e.waiting import until
+from webhook.cli.main import main
 
 
 class ControlPlane:
@@ -97,6 +100,29 @@ class ControlPlane:
         return subprocess.run(
             command, input=stdin, capture_output=True, text=True, check=False, timeout=120
         )
+
+    def run_kubectl(self, *arguments: str, stdin: str = "", program: str = "kubectl") -> str:
+        """Return what kubectl prints. Fails with its error."""
+        done = self.kubectl(*arguments, stdin=stdin, program=program)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    def run_command(self, *words: str) -> tuple[int, str]:
+        """Return the exit code and the output of a command of ray-webhook, as the administrator."""
+        with redirect_stdout(TextIOWrapper(BytesIO(), "utf-8")) as out:
+            code = main([*words, "--kubeconfig", str(self.admin_kubeconfig)])
+        out.seek(0)
+        return code, out.read()
+
+    def read_status(self, namespace: str) -> tuple[int, Json]:
+        """Return the exit code and the report of `ray-webhook status` of a namespace."""
+        code, text = self.run_command("status", "-n", namespace, "-o", "json")
+        return code, json.loads(text)
+
+    def check(self) -> None:
+        """Run `ray-webhook check`. Fails with what it prints."""
+        code, text = self.run_command("check", "--wait", "1m")
+        assert code == 0, text
 
     def stop_api_server(self) -> None:
         """Ends the API server alone. etcd keeps the objects; clients see refused connections."""

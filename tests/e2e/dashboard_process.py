@@ -12,7 +12,7 @@ from threading import Lock, Thread
 
 from tests.e2e.api import Json, Objects
 from tests.e2e.control_plane import ControlPlane
-from tests.e2e.installation import token_kubeconfig
+from tests.e2e.installation import grant, token_kubeconfig
 from tests.e2e.process import Startable, free_port
 from tests.harness.html_browser import Element, Tab
 
@@ -151,14 +151,9 @@ def by_cluster(problems: Objects, namespace: str) -> Problems:
 
 
 def kubeconfig_to_look(plane: ControlPlane, name: str, namespace: str) -> Path:
-    resources = "--resource=rayclusters.ray.io,pods"
-    for words in (
-        ("serviceaccount", name),
-        ("role", name, "--verb=list,watch", resources),
-        ("rolebinding", name, f"--role={name}", f"--serviceaccount={namespace}:{name}"),
-    ):
-        done = plane.kubectl("create", *words, "-n", namespace)
-        assert done.returncode == 0, done.stderr
+    plane.run_kubectl("create", "serviceaccount", name, "-n", namespace)
+    account = f"--serviceaccount={namespace}:{name}"
+    grant(plane, namespace, name, "list,watch", "rayclusters.ray.io,pods", account)
     path = plane.folder / f"{name}-kubeconfig"
     token_kubeconfig(plane, path, name, namespace)
     return path

@@ -27,7 +27,7 @@ from tests.e2e.installation import NAMESPACE, WEBHOOK, token_kubeconfig
 from tests.e2e.process import Peer, free_port, says_ready
 from tests.e2e.versions import chosen, minor
 from tests.e2e.waiting import Repeated, until
-from tests.manifests.environment import environment
+from tests.manifests.render import environment
 
 ROUTING: Final = "--enable-aggregator-routing=true"
 """The flag of an API server that calls endpoints in place of the address of a Service."""

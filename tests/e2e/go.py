@@ -42,6 +42,12 @@ def download(folder: Path, module: str) -> None:
         raise CannotBuildError(f"{module} cannot be downloaded: {done.stderr.strip()[-2000:]}")
 
 
+def module_folder(folder: Path, module: str) -> Path:
+    """Return the folder of a module that a go.mod requires; it is downloaded if it is not there."""
+    download(folder, module)
+    return Path(run(folder, "list", "-m", "-f", "{{.Dir}}", module).strip())
+
+
 def _run(folder: Path, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
     environment = {"GOTOOLCHAIN": "auto", **os.environ, "CGO_ENABLED": "0", **variables}
     polite = ["nice", "-n", "10"] if shutil.which("nice") else []

@@ -6,7 +6,6 @@ import subprocess
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import yaml
 
@@ -14,10 +13,9 @@ from tests import ROOT
 from tests.e2e import build
 from tests.e2e.api import MUTATING_WEBHOOKS, SERVICE_ACCOUNTS, VALIDATING_WEBHOOKS
 from tests.e2e.control_plane import ControlPlane
-from tests.manifests.render import REGISTRY, helm
+from tests.manifests.render import REGISTRY, Object, helm
 from webhook.controller.repair.repair_store import POLICY
 
-Object = dict[str, Any]
 Right = tuple[str, str, str]
 """Group, resource and verb."""
 
@@ -44,20 +42,16 @@ def rendered(values: Sequence[str] = ()) -> list[Object]:
 
 
 def apply(plane: ControlPlane, objects: Sequence[Object], *flags: str) -> None:
-    done = plane.kubectl(
-        "apply", "--server-side", "--validate=strict", *flags, "-f", "-",
-        stdin=yaml.safe_dump_all(objects),
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
+    words = ("apply", "--server-side", "--validate=strict", *flags, "-f", "-")
+    plane.run_kubectl(*words, stdin=yaml.safe_dump_all(objects))
 
 
 def apply_kustomization(plane: ControlPlane, folder: str) -> None:
     """Apply a kustomization such as `manifests` as a user does. Fails with what kubectl says."""
-    done = plane.kubectl("apply", "-k", str(ROOT / folder))
-    assert done.returncode == 0, done.stderr
+    plane.run_kubectl("apply", "-k", str(ROOT / folder))
 
 
-def run_helm(
+def try_helm(
     plane: ControlPlane, *words: str, program: str = build.HELM
 ) -> subprocess.CompletedProcess[str]:
     command = [str(build.binary(program)), *words, "--namespace", NAMESPACE]
@@ -67,6 +61,13 @@ def run_helm(
     return subprocess.run(
         command, env=environment, capture_output=True, text=True, check=False, timeout=240
     )
+
+
+def run_helm(plane: ControlPlane, *words: str, program: str = build.HELM) -> str:
+    """Return what Helm prints. Fails with its error."""
+    done = try_helm(plane, *words, program=program)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
 
 
 @contextmanager
@@ -99,6 +100,15 @@ def token_kubeconfig(
     config["users"][0]["user"] = {"token": token}
     path.touch(mode=0o600)
     path.write_text(json.dumps(config))
+
+
+def grant(
+    plane: ControlPlane, namespace: str, name: str, verbs: str, resources: str, *subjects: str
+) -> None:
+    """Give subjects, such as `--user=NAME`, rights in a namespace, by a role of this name."""
+    role = ("role", name, f"--verb={verbs}", f"--resource={resources}")
+    for words in (role, ("rolebinding", name, f"--role={name}", *subjects)):
+        plane.run_kubectl("create", *words, "-n", namespace)
 
 
 def account_token(plane: ControlPlane, account: str, namespace: str) -> str:
@@ -161,11 +171,8 @@ def account_rights(plane: ControlPlane, account: str = WEBHOOK) -> set[Right]:
         "spec": {"namespace": NAMESPACE},
     }
     user = f"--as=system:serviceaccount:{NAMESPACE}:{account}"
-    done = plane.kubectl(
-        "create", user, "--validate=false", "-o", "json", "-f", "-", stdin=json.dumps(review)
-    )
-    assert done.returncode == 0, done.stderr
-    status = json.loads(done.stdout)["status"]
+    words = ("create", user, "--validate=false", "-o", "json", "-f", "-")
+    status = json.loads(plane.run_kubectl(*words, stdin=json.dumps(review)))["status"]
     assert not status["incomplete"]
     return rights({"rules": status["resourceRules"]})
 

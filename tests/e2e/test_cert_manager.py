@@ -17,7 +17,6 @@ from tests.e2e.control_plane import ControlPlane
 from tests.e2e.deployed import CERTIFICATE, Deployed
 from tests.e2e.installation import NAMESPACE, WEBHOOK, apply_kustomization, bundles
 from tests.e2e.rays import slices, worker_of
-from tests.e2e.terminal import check
 from tests.e2e.waiting import Repeated, until, until_equal
 from webhook.api import names
 
@@ -57,7 +56,7 @@ def test_certificate_and_authority_change_and_no_call_is_lost(plane: ControlPlan
         with Deployed(plane, MOUNT_SECONDS, lambda: is_trusted(plane)) as deployed:
             until(lambda: is_trusted(plane), "cainjector has written both caBundles")
             until(lambda: has_identity(plane, worker), "the API server asks the webhook")
-            check(plane)
+            plane.check()
 
             def ask() -> None:
                 assert has_identity(plane, worker)

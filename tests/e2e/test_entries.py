@@ -13,7 +13,7 @@ import pytest
 from tests.e2e import needs
 from tests.e2e.api import EVENTS, PODS, RAY_CLUSTERS, Json
 from tests.e2e.control_plane import ControlPlane
-from tests.e2e.installation import Object, rendered
+from tests.e2e.installation import rendered
 from tests.e2e.kuberay import Operator
 from tests.e2e.process import free_port
 from tests.e2e.rays import example
@@ -21,7 +21,7 @@ from tests.e2e.stub_webhook import StubWebhook, pod_entry, registered
 from tests.e2e.waiting import until
 from tests.e2e.webhook_process import Webhook
 from tests.manifests.entries import corpus, needs_webhook
-from tests.manifests.render import one
+from tests.manifests.render import Object, one
 from webhook.api import names
 from webhook.manifest.kuberay_pods import expand
 from webhook.manifest.reader import Manifest

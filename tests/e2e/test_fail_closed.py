@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.e2e import build
 from tests.e2e.api import (
     CONFIG_MAPS,
     DEPLOYMENTS,
@@ -23,7 +22,7 @@ from tests.e2e.api import (
 )
 from tests.e2e.control_plane import ControlPlane
 from tests.e2e.deployed import Deployed
-from tests.e2e.installation import NAMESPACE, run_helm
+from tests.e2e.installation import NAMESPACE, run_helm, try_helm
 from tests.e2e.rays import slices, worker_of
 from tests.e2e.waiting import Repeated, until
 from tests.manifests.render import CHART
@@ -35,11 +34,6 @@ pytestmark = pytest.mark.e2e
 
 POLICY = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies/ray-webhook-decodable"
 CLOSED = {"pods.admission.ray.io", "shards.admission.ray.io"}
-
-
-def run(plane: ControlPlane, *words: str, program: str = build.HELM) -> None:
-    done = run_helm(plane, *words, program=program)
-    assert done.returncode == 0, done.stderr
 
 
 def closed(plane: ControlPlane) -> set[str]:
@@ -65,8 +59,7 @@ def refused(plane: ControlPlane, namespace: str, labels: Mapping[str, str] = WOR
 
 
 def label(plane: ControlPlane, namespace: str, start: str) -> None:
-    done = plane.kubectl(*kubectl_words(start, NAMESPACE=namespace, TEAM=namespace))
-    assert done.returncode == 0, done.stderr
+    plane.run_kubectl(*kubectl_words(start, NAMESPACE=namespace, TEAM=namespace))
 
 
 def exists(plane: ControlPlane, kind: Resource, namespace: str | None = None) -> bool:
@@ -82,7 +75,7 @@ def test_each_command_of_helm_works_with_the_webhook_and_without_it(
     plane: ControlPlane, program: str
 ) -> None:
     def call(command: str, *words: str) -> None:
-        run(plane, command, "ray-webhook", *words, program=program)
+        run_helm(plane, command, "ray-webhook", *words, program=program)
 
     def upgrade(values: str) -> None:
         call("upgrade", str(CHART), "--reset-then-reuse-values", "--set", values)
@@ -105,7 +98,7 @@ def test_each_command_of_helm_works_with_the_webhook_and_without_it(
     until(lambda: refused(plane, team), "nothing answers")
     label(plane, team, "kubectl label namespace NAMESPACE")
     until(lambda: not refused(plane, team), "the namespace is exempt")
-    assert plane.kubectl("label", "namespace", team, "admission.ray.io/ignore-").returncode == 0
+    plane.run_kubectl("label", "namespace", team, "admission.ray.io/ignore-")
     upgrade("optIn.enabled=true")
     until(lambda: not refused(plane, team), "no namespace has opted in")
     label(plane, team, "kubectl label namespace TEAM")
@@ -150,13 +143,13 @@ def test_an_upgrade_from_the_release_before_keeps_values_takes_new_defaults_and_
 ) -> None:
     team = plane.namespace("team")
     own = ("--create-namespace", "--set", "replicas=1,config.log.admissions=denied")
-    run(plane, "install", "ray-webhook", str(chart_of_before(tmp_path)), *own)
+    run_helm(plane, "install", "ray-webhook", str(chart_of_before(tmp_path)), *own)
     assert not plane.api.ok(POLICY)
     with Deployed(plane):
         until(lambda: not refused(plane, team), "the API server trusts the webhook")
         refusals: list[bool] = []
         with Repeated(lambda: refusals.append(refused(plane, team)), 0):
-            run(plane, "upgrade", "ray-webhook", str(CHART), "--reset-then-reuse-values")
+            run_helm(plane, "upgrade", "ray-webhook", str(CHART), "--reset-then-reuse-values")
         assert refusals
         assert not any(refusals)
         assert closed(plane) == CLOSED
@@ -173,7 +166,7 @@ def test_an_uninstall_removes_the_configurations_before_the_webhook(
     plane: ControlPlane, program: str, *, running: bool
 ) -> None:
     team = plane.namespace("team")
-    run(plane, "install", "ray-webhook", str(CHART), "--create-namespace", program=program)
+    run_helm(plane, "install", "ray-webhook", str(CHART), "--create-namespace", program=program)
     with ExitStack() as stack:
         if running:
             stack.enter_context(Deployed(plane))
@@ -186,7 +179,7 @@ def test_an_uninstall_removes_the_configurations_before_the_webhook(
                 left.extend(kind.plural for kind in kinds if exists(plane, kind))
 
         with Repeated(look, 0):
-            run(plane, "uninstall", "ray-webhook", program=program)
+            run_helm(plane, "uninstall", "ray-webhook", program=program)
     assert left == []
     assert not exists(plane, MUTATING_WEBHOOKS)
     assert not exists(plane, VALIDATING_WEBHOOKS)
@@ -195,7 +188,7 @@ def test_an_uninstall_removes_the_configurations_before_the_webhook(
 
 def test_without_cert_manager_its_mode_is_refused_in_one_sentence(plane: ControlPlane) -> None:
     plane.namespace(NAMESPACE)
-    done = run_helm(
+    done = try_helm(
         plane, "install", "ray-webhook", str(CHART), "--set", "certificates.source=cert-manager"
     )
     assert done.returncode != 0

@@ -15,14 +15,15 @@ from tests.e2e.installation import (
     ACCOUNT,
     NAMESPACE,
     REGISTRATIONS,
-    applied,
     apply,
+    apply_kustomization,
     bundles,
     removed,
     run_helm,
 )
 from tests.e2e.waiting import until
 from tests.manifests.render import CHART, MODES, Object, installation, one
+from tests.pages.blocks import kubectl_words
 from webhook.certs.issue import Pair
 from webhook.certs.self_signed import SelfSigned
 from webhook.kubeclient.client import Api as Client
@@ -49,18 +50,6 @@ def test_every_object_passes_a_server_side_dry_run(control_plane: ControlPlane, 
     apply(control_plane, served(objects), "--dry-run=server", "--force-conflicts")
 
 
-def test_the_account_of_the_self_signed_mode_fills_its_secret_and_both_bundles(
-    control_plane: ControlPlane,
-) -> None:
-    control_plane.namespace(NAMESPACE)
-    with applied(control_plane, installation("self-signed")):
-        pairs = fetched(control_plane, 3)
-        assert {pair.certificate for pair in pairs} == {
-            base64.b64decode(stored(control_plane)["tls.crt"])
-        }
-        assert bundles(control_plane) == {stored(control_plane)["ca.crt"]}
-
-
 @pytest.mark.parametrize(
     "way", [*WAYS, *(way.replace("kubectl", build.PREVIOUS_KUBECTL) for way in WAYS), "helm"]
 )
@@ -71,8 +60,11 @@ def test_an_upgrade_leaves_certificate_and_bundles(control_plane: ControlPlane, 
     objects = installation("self-signed")
     with removed(control_plane, objects):
         install(control_plane, way, objects)
-        (pair,) = fetched(control_plane, 1)
+        pair, *others = fetched(control_plane, 3)
         before = stored(control_plane)
+        assert pair.certificate == base64.b64decode(before["tls.crt"])
+        assert others == [pair, pair]
+        assert bundles(control_plane) == {before["ca.crt"]}
         one(objects, "ValidatingWebhookConfiguration")["webhooks"][0]["timeoutSeconds"] = 7
         install(control_plane, way, objects, "--set", "validating.timeoutSeconds=7")
         (webhook,) = control_plane.api.get(VALIDATING_WEBHOOKS, "ray-webhook")["webhooks"]
@@ -84,13 +76,11 @@ def test_an_upgrade_leaves_certificate_and_bundles(control_plane: ControlPlane, 
 
 def install(plane: ControlPlane, way: str, objects: list[Object], *values: str) -> None:
     if way == "helm":
-        done = run_helm(plane, "upgrade", "--install", "ray-webhook", str(CHART), *values)
-        assert "rollout status deployment/ray-webhook" in done.stdout, done.stderr
+        text = run_helm(plane, "upgrade", "--install", "ray-webhook", str(CHART), *values)
+        assert "rollout status deployment/ray-webhook" in text
     else:
         program, *words = way.split()
-        text = yaml.safe_dump_all(objects)
-        done = plane.kubectl(*words, "-f", "-", stdin=text, program=program)
-    assert done.returncode == 0, done.stderr
+        plane.run_kubectl(*words, "-f", "-", stdin=yaml.safe_dump_all(objects), program=program)
 
 
 def stored(plane: ControlPlane) -> dict[str, str]:
@@ -98,20 +88,31 @@ def stored(plane: ControlPlane) -> dict[str, str]:
     return data
 
 
-def test_installed_as_argo_cd_does_the_service_is_ready_before_its_configurations_exist() -> None:
+def test_installed_as_argo_cd_does_the_service_is_ready_before_its_configurations_exist(
+    plane: ControlPlane,
+) -> None:
     objects = installation("self-signed")
     later = [found for found in objects if found["kind"] in REGISTRATIONS]
     first = [found for found in objects if found not in later]
-    waves = {found["metadata"]["annotations"]["argocd.argoproj.io/sync-wave"] for found in later}
-    assert waves == {"1"}
-    with ControlPlane() as plane:
-        plane.namespace(NAMESPACE)
-        apply(plane, first)
-        with Deployed(plane):
-            for _ in range(2):
-                apply(plane, later)
-                until(lambda: bundles(plane) == {stored(plane)["ca.crt"]}, "it is trusted")
-                plane.kubectl("delete", "mutatingwebhookconfiguration", "ray-webhook")
+    plane.namespace(NAMESPACE)
+    apply(plane, first)
+    with Deployed(plane):
+        for _ in range(2):
+            apply(plane, later)
+            until(lambda: bundles(plane) == {stored(plane)["ca.crt"]}, "it is trusted")
+            plane.kubectl("delete", "mutatingwebhookconfiguration", "ray-webhook")
+
+
+def test_the_manifests_install_a_webhook_that_passes_the_check(plane: ControlPlane) -> None:
+    apply_kustomization(plane, "manifests")
+    with Deployed(plane):
+        plane.check()
+        apply_kustomization(plane, "manifests")
+        plane.check()
+        before = bundles(plane)
+        plane.run_kubectl(*kubectl_words("kubectl -n ray-webhook patch secret"))
+        until(lambda: not ({""} | before) & bundles(plane), "there is another authority")
+        until(lambda: len(bundles(plane)) == 1, "both configurations have it")
 
 
 def fetched(plane: ControlPlane, replicas: int) -> list[Pair]:

@@ -28,7 +28,6 @@ from tests.e2e.kueue import CLUSTER_QUEUES, KUEUE_WORKLOADS, VERSION, Kueue
 from tests.e2e.rays import example, names_of, wait_for_workers, workers
 from tests.e2e.scheduling.component import controllers, scheduler
 from tests.e2e.scheduling.nodes import bound, present
-from tests.e2e.terminal import read_status
 from tests.e2e.waiting import until, until_equal
 from tests.e2e.webhook_process import Webhook
 from tests.harness.identities import identity_of
@@ -245,7 +244,7 @@ def test_hosts_of_two_replicas_of_one_group_change_places_where_kueue_counts_the
     until_equal(setup.bound, 2 * HOSTS, "all workers are bound")
     assert setup.domains() == {("slices-0", replica): set(DOMAINS) for replica in (0, 1)}
 
-    code, cluster_report = read_status(setup.plane, NAMESPACE)
+    code, cluster_report = setup.plane.read_status(NAMESPACE)
     assert code == 1
     (shown,) = cluster_report["clusters"]
     split = {each["replica"] for each in shown["problems"] if each["id"] == "replica-split"}

@@ -11,7 +11,6 @@ from tests.e2e.control_plane import ControlPlane
 from tests.e2e.google_webhook_process import GoogleWebhook
 from tests.e2e.kuberay import Operator
 from tests.e2e.rays import example, scale, slices, wait_for_workers, workers
-from tests.e2e.terminal import read_status
 from tests.e2e.waiting import until, until_equal
 from tests.e2e.webhook_process import Webhook
 from tests.harness import google_webhook
@@ -63,7 +62,7 @@ IDENTITIES = {
 
 
 def problems(plane: ControlPlane) -> set[str]:
-    _, cluster_report = read_status(plane, NAMESPACE)
+    _, cluster_report = plane.read_status(NAMESPACE)
     of_clusters = {
         each["id"] for cluster in cluster_report["clusters"] for each in cluster.get("problems", ())
     }

@@ -1,4 +1,6 @@
-"""Outages of the webhook and of the API server: KubeRay's messages, and the recovery."""
+"""Outages of the webhook, of some of its processes and of the API server: KubeRay's messages, and
+the recovery.
+"""
 
 import pytest
 
@@ -19,6 +21,7 @@ from tests.e2e.rays import (
 )
 from tests.e2e.waiting import until
 from tests.e2e.webhook_process import Webhook
+from tests.lab.chaos import run
 
 pytestmark = pytest.mark.e2e
 
@@ -87,6 +90,12 @@ def test_the_feeds_resume_when_the_api_server_is_back(
     assert identities([api.create(PODS, worker_of(other), namespace)]) == [(0, 0)]
     for name in ("one", "two"):
         control_plane.delete_ray_cluster(name, namespace)
+
+
+def test_no_identity_is_held_twice_while_processes_and_the_control_plane_break() -> None:
+    """A short run of `make chaos`."""
+    with ControlPlane() as plane:
+        assert run(plane, 4, 30, clusters=5, replicas=3) == ""
 
 
 def replica_failures(api: Api, namespace: str) -> Objects:

@@ -1,5 +1,8 @@
-"""The pairs of the test matrix, and the features that each lacks. Needs no control plane."""
+"""What stories stand on: the pairs of the test matrix with the features that each lacks, and the
+ports and logs of programs. Needs no control plane.
+"""
 
+import socket
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,6 +13,7 @@ from tests import ROOT
 from tests.e2e import build, needs
 from tests.e2e.go import CannotBuildError
 from tests.e2e.pin import replacements
+from tests.e2e.process import accepts_connections, free_port, lines
 from tests.e2e.versions import (
     KUBERAY_VARIABLE,
     KUBERNETES_VARIABLE,
@@ -142,3 +146,21 @@ replace (
         "\tk8s.io/cri-api => k8s.io/cri-api v0.34.4",
         ")",
     ]
+
+
+def test_a_port_is_kept_for_the_program_that_receives_it() -> None:
+    port = free_port()
+    with socket.socket() as other, pytest.raises(OSError, match="in use"):
+        other.bind(("127.0.0.1", port))
+    for _ in range(2):  # a program is started again on the port it had
+        with socket.create_server(("127.0.0.1", port)):
+            assert accepts_connections(port)
+        assert not accepts_connections(port)
+
+
+def test_a_line_that_is_being_written_is_not_read(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    log.write_bytes('{"a": "ä"}\n{"b": "ä'.encode()[:-1])
+    assert lines(log) == ['{"a": "ä"}']
+    log.write_text("")
+    assert lines(log) == []

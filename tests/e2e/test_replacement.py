@@ -1,12 +1,15 @@
-"""Replicas whose hosts KubeRay does not index: pods are deleted and recreated, groups shrink and
-grow, and the webhook is killed in between.
+"""Replicas whose hosts KubeRay does not index: groups shrink and grow, many RayClusters start at
+once, and the webhook is killed in between.
 """
+
+from functools import partial
 
 import pytest
 
-from tests.e2e.api import PODS, RAY_CLUSTERS, Json, Objects
+from tests.e2e import needs
+from tests.e2e.api import RAY_CLUSTERS, Json, Objects
 from tests.e2e.control_plane import ControlPlane
-from tests.e2e.kuberay import Operator
+from tests.e2e.kuberay import UNTHROTTLED, Operator
 from tests.e2e.rays import (
     HOSTS,
     example,
@@ -15,6 +18,7 @@ from tests.e2e.rays import (
     replica_names,
     scale,
     slices,
+    stored,
     uids,
     wait_for_workers,
     whole,
@@ -23,51 +27,20 @@ from tests.e2e.rays import (
 )
 from tests.e2e.waiting import until, until_equal
 from tests.e2e.webhook_process import Webhook
+from tests.harness.identities import identity_of
 
 pytestmark = [pytest.mark.e2e, pytest.mark.usefixtures("webhook")]
 
-
-def members(webhook: Webhook, known: float, more: int) -> float:
-    return until(
-        lambda: count if (count := webhook.metric("ray_webhook_members")) >= known + more else 0.0,
-        "the cache contains the new pods",
-    )
-
-
-def wait_for_members(webhook: Webhook, count: float) -> None:
-    """Return once the watch has reported deletions, which free identities."""
-    until_equal(lambda: webhook.metric("ray_webhook_members"), count, "the watch tells who is gone")
-
-
-def test_a_replica_in_the_middle_comes_back_under_a_new_name(
-    control_plane: ControlPlane, webhook: Webhook
-) -> None:
-    api, namespace = control_plane.api, control_plane.namespace("replaced-replica")
-    empty = webhook.metric("ray_webhook_members")
-    with Operator(control_plane, multi_host_indexing=False) as operator:
-        api.create(RAY_CLUSTERS, slices("one", 3), namespace)
-        before = wait_for_workers(api, namespace, 3 * HOSTS)
-        known = members(webhook, empty, 3 * HOSTS)
-        operator.stop()  # else it would replace the first of them before the last is gone
-        for pod in of_replica(before, 1):
-            api.delete(PODS, pod["metadata"]["name"], namespace, grace=0)
-        assert identities(workers(api, namespace)) == whole(0, 2)
-        wait_for_members(webhook, known - HOSTS)
-
-        operator.start()
-        after = wait_for_workers(api, namespace, 3 * HOSTS)
-
-        assert identities(after) == whole(0, 1, 2)
-        assert len(replica_names(of_replica(after, 1))) == 1
-        assert not replica_names(of_replica(after, 1)) & replica_names(before)
-    control_plane.delete_ray_cluster("one", namespace)
+CLUSTERS, REPLICAS = 10, 25
+LOAD = CLUSTERS * REPLICAS * HOSTS
 
 
 def test_a_group_that_grows_fills_the_replicas_that_an_autoscaler_took(
     control_plane: ControlPlane, webhook: Webhook
 ) -> None:
     api, namespace = control_plane.api, control_plane.namespace("scaled-by-replica")
-    empty = webhook.metric("ray_webhook_members")
+    count_members = partial(webhook.metric, "ray_webhook_members")
+    empty = count_members()
     with Operator(control_plane, multi_host_indexing=False):
         api.create(RAY_CLUSTERS, slices("one", 1), namespace)
         assert identities(wait_for_workers(api, namespace, HOSTS)) == whole(0)
@@ -75,15 +48,19 @@ def test_a_group_that_grows_fills_the_replicas_that_an_autoscaler_took(
         scale(api, "one", namespace, 5)
         five = wait_for_workers(api, namespace, 5 * HOSTS)
         assert identities(five) == whole(0, 1, 2, 3, 4)
-        known = members(webhook, empty, 5 * HOSTS)
+        until_equal(count_members, empty + 5 * HOSTS, "the cache contains the pods")
 
         leaving = [pod for replica in (0, 2, 3) for pod in of_replica(five, replica)]
         scale(api, "one", namespace, 2, leaving)
         assert identities(wait_for_workers(api, namespace, 2 * HOSTS)) == whole(1, 4)
-        wait_for_members(webhook, known - 3 * HOSTS)
+        until_equal(count_members, empty + 2 * HOSTS, "the watch tells who is gone")
 
         scale(api, "one", namespace, 4)
-        assert identities(wait_for_workers(api, namespace, 4 * HOSTS)) == whole(0, 1, 2, 4)
+        four = wait_for_workers(api, namespace, 4 * HOSTS)
+        assert identities(four) == whole(0, 1, 2, 4)
+        new = [*of_replica(four, 0), *of_replica(four, 2)]
+        assert len(replica_names(new)) == 2
+        assert not replica_names(new) & replica_names(five)
     control_plane.delete_ray_cluster("one", namespace)
 
 
@@ -121,3 +98,21 @@ def test_sixty_four_hosts_come_up_although_the_webhook_is_killed_among_them(
         assert wrong_identities(pods, cluster) == []
         assert uids(partial) <= uids(pods)
     control_plane.delete_ray_cluster("tpu-v6e", namespace)
+
+
+def test_no_identity_is_held_twice_among_a_thousand_pods_that_come_up_together(
+    control_plane: ControlPlane,
+) -> None:
+    flags = UNTHROTTLED if needs.CLIENT_RATE.is_met else ()
+    clusters = [slices(f"load-{number}", REPLICAS) for number in range(CLUSTERS)]
+    api, namespace = control_plane.api, control_plane.namespace("load")
+    with Operator(control_plane, multi_host_indexing=False, reconcile_concurrency=10, flags=flags):
+        for cluster in clusters:
+            api.create(RAY_CLUSTERS, cluster, namespace)
+        enough = LOAD + CLUSTERS  # with their heads
+        until(lambda: stored(api, namespace) >= enough, f"{enough} pods", 600)
+        pods = wait_for_workers(api, namespace, LOAD)
+    assert wrong_identities(pods, *clusters) == []
+    assert len({identity_of(pod) for pod in pods} - {None}) == LOAD
+    for cluster in clusters:
+        control_plane.delete_ray_cluster(cluster["metadata"]["name"], namespace)

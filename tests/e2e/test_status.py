@@ -45,7 +45,6 @@ from tests.e2e.rays import (
     workers,
 )
 from tests.e2e.scheduling.nodes import bind, present
-from tests.e2e.terminal import read_status, run_command
 from tests.e2e.waiting import until, until_equal
 from tests.e2e.webhook_process import Webhook
 from tests.harness.ray_objects import a_job
@@ -95,7 +94,7 @@ def later(control_plane: ControlPlane, monkeypatch: pytest.MonkeyPatch) -> Itera
 
 
 def all_problems(plane: ControlPlane) -> Objects:
-    return every_problem(read_status(plane, NAMESPACE)[1])
+    return every_problem(plane.read_status(NAMESPACE)[1])
 
 
 def problems(plane: ControlPlane) -> Problems:
@@ -346,8 +345,8 @@ def test_what_is_wrong_is_seen_and_gone_after_its_remedy(
         wanted |= {name: {id_} for _, name, id_ in PROVOKED}
         until_equal(partial(problems, plane), wanted, "the terminal says all of it")
         assert [problems(plane) for _ in range(TIMES)] == [wanted] * TIMES
-        assert read_status(plane, NAMESPACE)[0] == 1
-        code, text = run_command(plane, "check", "-n", NAMESPACE)
+        assert plane.read_status(NAMESPACE)[0] == 1
+        code, text = plane.run_command("check", "-n", NAMESPACE)
         assert code == 1
         assert "kuberay-tpu-webhook.ray-system.svc (of " in text
 
@@ -369,7 +368,7 @@ def test_what_is_wrong_is_seen_and_gone_after_its_remedy(
         until_equal(lambda: page.problems(NAMESPACE), nothing, "nothing is left on the page")
         until_equal(partial(dashboard.problems, NAMESPACE), nothing, "nor is it in JSON")
         until_equal(lambda: controller.problems(NAMESPACE), nothing, "nothing is left to tell")
-    assert run_command(plane, "check", "-n", NAMESPACE)[0] == 0
+    assert plane.run_command("check", "-n", NAMESPACE)[0] == 0
     for name in (*clusters, "ignored", "refused"):
         plane.delete_ray_cluster(name, NAMESPACE)
 
@@ -435,7 +434,7 @@ def one_answer(
 
     def is_over() -> bool:
         nonlocal asked, problems
-        code, cluster_report = read_status(plane, NAMESPACE)
+        code, cluster_report = plane.read_status(NAMESPACE)
         problems = [
             each for each in every_problem(cluster_report) if each.get("cluster") == cluster
         ]
@@ -509,7 +508,7 @@ def test_one_pod_is_explained_and_a_file_is_compared(
         api.create(RAY_CLUSTERS, slices("changed", 1), NAMESPACE)
         wait_for_workers(api, NAMESPACE, HOSTS, "changed")
 
-        code, text = run_command(plane, "explain", "pod", name_of(api, "changed"), "-n", NAMESPACE)
+        code, text = plane.run_command("explain", "pod", name_of(api, "changed"), "-n", NAMESPACE)
         assert code == 0
         assert "host 3 of replica 0" in text
         assert "✓ TPU_WORKER_ID=3 in ray-worker" in text
@@ -517,9 +516,9 @@ def test_one_pod_is_explained_and_a_file_is_compared(
 
         file = tmp_path / "changed.json"
         file.write_text(json.dumps(slices("changed", 1)))
-        assert run_command(plane, "diff", "-f", str(file), "-n", NAMESPACE)[0] == 0
+        assert plane.run_command("diff", "-f", str(file), "-n", NAMESPACE)[0] == 0
         file.write_text(json.dumps(slices("changed", 2)))
-        code, text = run_command(plane, "diff", "-f", str(file), "-n", NAMESPACE)
+        code, text = plane.run_command("diff", "-f", str(file), "-n", NAMESPACE)
         assert code == 1
         assert "tpu-group: created hosts, 4 hosts" in text
     plane.delete_ray_cluster("changed", NAMESPACE)

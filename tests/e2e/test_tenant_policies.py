@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from tests.e2e.control_plane import ControlPlane
-from tests.e2e.installation import applied
+from tests.e2e.installation import applied, grant
 from tests.e2e.rays import slices
 from tests.e2e.waiting import until
 from tests.manifests.render import Object, kustomize
@@ -21,18 +21,6 @@ LABELS = "identity labels"
 """A part of the message of the policy."""
 KUBERAY = "system:serviceaccount:ray-system:kuberay-operator"
 CONTROLLER = "system:serviceaccount:ray-webhook:ray-webhook-controller"
-
-
-def let_write(plane: ControlPlane, namespace: str) -> None:
-    """Give a tenant and KubeRay the rights to write all in a namespace."""
-    verbs, resources = "get,create,update,patch", "pods,rayclusters.ray.io,namespaces"
-    users = [f"--user={name}" for name in ("tenant", KUBERAY, CONTROLLER)]
-    for words in (
-        ("role", "writer", f"--verb={verbs}", f"--resource={resources}"),
-        ("rolebinding", "writer", "--role=writer", *users),
-    ):
-        done = plane.kubectl("create", *words, "-n", namespace)
-        assert done.returncode == 0, done.stderr
 
 
 def pod(name: str, labels: dict[str, str], annotations: dict[str, str] | None = None) -> Object:
@@ -65,7 +53,9 @@ def test_a_tenant_sets_no_identity_labels_and_ignores_nothing_while_kuberay_give
     def others(user: str, body: Object) -> str:
         return said(control_plane, user, namespace, *create, body=body)
 
-    let_write(control_plane, namespace)
+    verbs, resources = "get,create,update,patch", "pods,rayclusters.ray.io,namespaces"
+    users = [f"--user={name}" for name in ("tenant", KUBERAY, CONTROLLER)]
+    grant(control_plane, namespace, "writer", verbs, resources, *users)
     with applied(control_plane, kustomize("manifests/policies/tenants")):
         dry, ignored, identified = (
             (*create, "--dry-run=server"),

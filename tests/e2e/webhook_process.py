@@ -1,22 +1,25 @@
-"""The webhook as a process, installed by the shipped manifests: only its address is changed."""
+"""The webhook and the controller as processes, installed by the shipped manifests: only the address
+of the webhook is changed.
+"""
 
 import base64
 import copy
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Self
 
+from prometheus_client.parser import text_string_to_metric_families
+from prometheus_client.samples import Sample
+
 from tests.e2e.api import PODS, RAY_CLUSTERS, Json, Resource
 from tests.e2e.control_plane import ControlPlane
-from tests.e2e.controller_process import Controller
 from tests.e2e.installation import (
     CONTROLLER,
     NAMESPACE,
     REGISTRATIONS,
     WEBHOOK,
-    Object,
     Right,
     account_rights,
     applied,
@@ -24,13 +27,61 @@ from tests.e2e.installation import (
     rendered,
     token_kubeconfig,
 )
-from tests.e2e.process import Program, Replica, free_port, records
+from tests.e2e.process import Program, Replica, free_port, get, records
 from tests.e2e.rays import slices
 from tests.e2e.waiting import until
-from tests.manifests.environment import environment
+from tests.manifests.render import Object, environment
 from webhook.cli.main import main
 
 HOST = "127.0.0.1"
+
+
+class Controller(Replica):
+    """Started, ended and started again by stories, on the port it had; `settings` are the variables
+    of the ConfigMap and more.
+    """
+
+    def __init__(self, plane: ControlPlane, folder: Path, settings: Mapping[str, str]) -> None:
+        self._plane = plane
+        self._settings = settings
+        self._kubeconfig = folder / "controller-kubeconfig"
+        port = free_port()
+        command = [
+            *(sys.executable, "-m", "webhook.cli.main", "controller"),
+            *("--host=127.0.0.1", f"--port={port}", f"--kubeconfig={self._kubeconfig}"),
+            f"--installation.namespace={NAMESPACE}",
+        ]
+        super().__init__(plane.process(f"controller-{port}", command, settings), port)
+
+    @property
+    def leads(self) -> bool:
+        return self.metric("ray_webhook_leader") == 1
+
+    def lines(self) -> list[Json]:
+        return records(self.log)
+
+    def start(self) -> None:
+        token_kubeconfig(self._plane, self._kubeconfig, CONTROLLER)
+        super().start()
+
+    def sample(self, name: str, labels: Mapping[str, str]) -> float:
+        """The value of one of its metrics with labels; 0 where there is none with these."""
+        return next((each.value for each in self._samples(name) if each.labels == labels), 0.0)
+
+    def problems(self, namespace: str) -> dict[str, set[str]]:
+        found: dict[str, set[str]] = {}
+        for each in self._samples("ray_webhook_problems"):
+            if each.labels["raycluster_namespace"] == namespace:
+                found.setdefault(each.labels["raycluster"], set()).add(each.labels["diagnosis"])
+        return found
+
+    def replica(self, settings: Mapping[str, str]) -> "Controller":
+        """Another process of the same installation, with settings of its own, not started."""
+        return Controller(self._plane, self._kubeconfig.parent, {**self._settings, **settings})
+
+    def _samples(self, name: str) -> list[Sample]:
+        families = text_string_to_metric_families(get(self._admin_port, "/metrics"))
+        return [each for family in families for each in family.samples if each.name == name]
 
 
 class Webhook(Replica):
@@ -97,7 +148,8 @@ class Webhook(Replica):
         return granted(self.manifests, account)
 
     def admissions(self, kind: str = "Pod") -> list[Json]:
-        return admissions_in(self.log, kind)
+        lines = records(self.log)
+        return [each for each in lines if each.get("kind") == kind and not each.get("dry_run")]
 
     def _is_authorized(self) -> bool:
         accounts = [
@@ -150,10 +202,6 @@ class Webhook(Replica):
 
     def _await_silence(self) -> None:
         until(lambda: not any(map(self._refuses, _PROBES)), "the API server asks no webhook")
-
-
-def admissions_in(log: Path, kind: str) -> list[Json]:
-    return [line for line in records(log) if line.get("kind") == kind and not line.get("dry_run")]
 
 
 def _stray_pod() -> Json:

@@ -7,22 +7,25 @@ the API server restarted, a rolling restart.
 """
 
 import argparse
+import os
 import signal
 import sys
 from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from random import Random
 from time import monotonic, sleep
 
 from tests.e2e.api import PODS, RAY_CLUSTERS, ApiError
+from tests.e2e.balancer import Balancer
 from tests.e2e.control_plane import ControlPlane
-from tests.e2e.fleet import Fleet
 from tests.e2e.kuberay import Operator
 from tests.e2e.needs import CLIENT_RATE
-from tests.e2e.process import Program
+from tests.e2e.process import Program, free_port, says_ready
 from tests.e2e.rays import HOSTS, slices, wait_for_workers, workers
 from tests.e2e.waiting import Repeated
+from tests.e2e.webhook_process import Webhook
 from tests.harness.identities import identity_of
 
 NAMESPACE = "chaos"
@@ -31,6 +34,53 @@ LAG_SECONDS = 1.0
 LOOK_SECONDS = 0.7
 BACK_OFF_SECONDS = 150
 """After many failures KubeRay waits up to 1000 s, unless the RayCluster changes."""
+
+
+class Fleet(Webhook):
+    """`count` processes behind a balancer, which forgets a dead one after `lag` seconds."""
+
+    def __init__(self, plane: ControlPlane, count: int, lag: float) -> None:
+        super().__init__(plane)
+        self.ports = [(free_port(), free_port()) for _ in range(count)]
+        self.members: list[Program] = [self._process(port, admin) for port, admin in self.ports]
+        self._balancer = Balancer(
+            self._port, [(port, partial(says_ready, admin)) for port, admin in self.ports], lag
+        )
+
+    @property
+    def ready(self) -> bool:
+        return all(says_ready(admin) for _, admin in self.ports)
+
+    def start(self) -> None:
+        for member in self.members:
+            member.start()
+        self.members[0].wait_until(lambda: self.ready)
+        self._balancer.start()
+
+    def stop(self) -> None:
+        self._balancer.stop()
+        for member in self.members:
+            send(member, signal.SIGCONT)
+            member.stop()
+
+    def restart(self, number: int, *, at_once: bool) -> None:
+        member, (_, admin) = self.members[number], self.ports[number]
+        send(member, signal.SIGCONT)
+        member.kill() if at_once else member.stop()
+        member.start()
+        member.wait_until(lambda: says_ready(admin))
+
+
+def send(program: Program, what: signal.Signals) -> None:
+    if program.pid is not None:
+        os.kill(program.pid, what)
+
+
+def pause(program: Program, seconds: float) -> None:
+    """Stop a program, as a node that hangs does, and let it go on."""
+    send(program, signal.SIGSTOP)
+    sleep(seconds)
+    send(program, signal.SIGCONT)
 
 
 class Watchman:
@@ -63,8 +113,8 @@ class Chaos:
         self._etcd = next(program for program in plane._programs if program.name == "etcd")  # noqa: SLF001
         self._kinds: dict[str, Callable[[], None]] = {
             "SIGKILL": lambda: fleet.restart(self._any(), at_once=True),
-            "SIGSTOP for 4 s": lambda: fleet.pause(self._any(), 4.0),
-            "etcd stopped for 2 s": self._stop_etcd,
+            "SIGSTOP for 4 s": lambda: pause(fleet.members[self._any()], 4.0),
+            "etcd stopped for 2 s": lambda: pause(self._etcd, 2.0),
             "etcd stopped for 2 s, and SIGKILL of all": self._stop_etcd_and_kill,
             "API server restarted": self._restart_api_server,
             "rolling restart": self._roll,
@@ -80,22 +130,14 @@ class Chaos:
     def _any(self) -> int:
         return self.random.randrange(len(self._fleet.members))
 
-    def _stop_etcd(self) -> None:
-        self._paused(self._etcd, 2.0)
-
     def _stop_etcd_and_kill(self) -> None:
-        Fleet.signal(self._etcd, signal.SIGSTOP)
+        send(self._etcd, signal.SIGSTOP)
         sleep(1.0)
         for member in self._fleet.members:
             member.kill()
             member.start()
         sleep(1.0)
-        Fleet.signal(self._etcd, signal.SIGCONT)
-
-    def _paused(self, program: Program, seconds: float) -> None:
-        Fleet.signal(program, signal.SIGSTOP)
-        sleep(seconds)
-        Fleet.signal(program, signal.SIGCONT)
+        send(self._etcd, signal.SIGCONT)
 
     def _restart_api_server(self) -> None:
         self._plane.stop_api_server()

@@ -1,14 +1,12 @@
 """Which pods fail closed, as the condition of `pods.admission.ray.io` says in CEL."""
 
 from collections.abc import Iterator
-from typing import Any
 
 from tests import ROOT
+from tests.manifests.render import Object
 from webhook.api import names
 from webhook.cli.files import read_manifests
 from webhook.manifest.reader import Manifest
-
-Object = dict[str, Any]
 
 TESTS = ROOT / "tests"
 CORPUS = (

@@ -16,11 +16,11 @@ from tests.harness.publishing import a_cluster, counts, groups_of, opted_out, pu
 from tests.harness.scenes import MUTATING
 from tests.harness.scheduling_rules import PODGROUPS, WORKLOADS
 from tests.harness.server import Running
-from tests.manifests.environment import environment, settings_file, variables
 from tests.manifests.render import (
     MODES,
     Object,
     container_of,
+    environment,
     helm,
     installation,
     kustomize,
@@ -28,6 +28,8 @@ from tests.manifests.render import (
     mounted,
     one,
     pod_of,
+    settings_file,
+    variables,
     webhooks,
 )
 from tests.webhook.certs.test_selfsigned import store, vault

@@ -5,18 +5,18 @@ import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import pytest
 import yaml
 
 from tests import ROOT
 from tests.e2e.build import binary
+from tests.manifests.render import Object
 from tests.release.build import repository
 
 pytestmark = pytest.mark.manifests
 
-Object = dict[str, Any]
 Series = dict[str, str]
 """Values of a series, as promtool expands them, by name and labels."""
 

@@ -35,7 +35,7 @@ ELSEWHERE: Final = {
     "kubectl label namespace": "tests/e2e/test_fail_closed.py",
     "kubectl get pods -A": "tests/e2e/test_migration.py",
     "kubectl delete mutatingwebhookconfiguration": "tests/e2e/test_install.py",
-    "kubectl -n ray-webhook patch secret": "tests/e2e/test_kustomize.py",
+    "kubectl -n ray-webhook patch secret": "tests/e2e/test_install.py",
     "kubectl -n ray-webhook delete secret": "tests/e2e/test_cert_manager.py",
     "kubectl -n ray-webhook wait": "tests/e2e/test_cert_manager.py",
     "cmctl renew": "tests/e2e/cert_manager.py",

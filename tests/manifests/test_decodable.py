@@ -7,7 +7,7 @@ import pytest
 
 from tests.harness.ray_objects import undecodable, with_amount
 from tests.manifests.render import helm, one
-from tests.schema.generate import TABLE
+from tests.schema.release import TABLE
 from webhook.validation.crd import schema_of
 
 pytestmark = pytest.mark.manifests

@@ -9,13 +9,12 @@ import pytest
 
 from tests.e2e.api import RAY_CLUSTERS
 from tests.e2e.control_plane import ControlPlane
-from tests.e2e.dashboard_process import Dashboard, OpenPage
+from tests.e2e.dashboard_process import Dashboard, OpenPage, every_problem
 from tests.e2e.gangs import by, counts, grouped
 from tests.e2e.kuberay import Operator
 from tests.e2e.rays import HOSTS, events_of, wait_for_workers
 from tests.e2e.scheduling.component import scheduler
 from tests.e2e.scheduling.nodes import present
-from tests.e2e.terminal import read_status
 from tests.e2e.waiting import until, until_equal
 from tests.e2e.webhook_process import Webhook
 
@@ -30,8 +29,7 @@ ONLY_EVENTS = {"RAY_WEBHOOK_INSTALLATION__COMPONENTS": "events"}
 
 def remedies(plane: ControlPlane) -> dict[str, str]:
     """Return what a person reads of PodGroups in a terminal."""
-    _, cluster_report = read_status(plane, "waiting")
-    problems = [each for one in cluster_report["clusters"] for each in one.get("problems", ())]
+    problems = every_problem(plane.read_status("waiting")[1])
     return {each["id"]: each["remedy"] for each in problems if each["id"].startswith("podgroup")}
 
 
