@@ -1,6 +1,6 @@
-"""Write the hashes of pinned packages: `python -m tests.release.pins [FILE ...]`.
+"""Write the hashes of pinned packages: `python -m tests.release.pins [--missing]`.
 
-Each FILE (default: `constraints.txt`) has `name==version` on its lines, each followed by the hashes
+Each of `FILES` has `name==version` on its lines, each followed by the hashes
 of the wheels for Linux (glibc 2.28 and later) and macOS. The hashes are those of pip's index, and
 no address is stored. With `--missing`, packages that have hashes keep them.
 """
@@ -15,7 +15,6 @@ import tempfile
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from pathlib import Path
 from typing import Final, NamedTuple
 
 from tests import ROOT
@@ -126,9 +125,8 @@ def refreshed(text: str, ask: Ask = wheels, *, missing: bool = False) -> str:
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.release.pins", description=__doc__)
     parser.add_argument("--missing", action="store_true")
-    parser.add_argument("files", nargs="*", type=Path, default=list(FILES), metavar="FILE")
     arguments = parser.parse_args()
-    for file in arguments.files:
+    for file in FILES:
         try:
             file.write_text(refreshed(file.read_text(), missing=arguments.missing))
         except RuntimeError as error:

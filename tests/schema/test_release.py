@@ -8,8 +8,7 @@ import yaml
 
 from tests.lab.facts import kuberay
 from tests.lab.facts.fact import value
-from tests.schema.generate import TABLE, added
-from tests.schema.release import GATE_TABLE, tops, with_gates
+from tests.schema.release import GATE_TABLE, TABLE, added, tops, with_gates
 from webhook.api import names
 from webhook.validation.crd import schema_of
 

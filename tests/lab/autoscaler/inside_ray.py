@@ -97,6 +97,4 @@ def answer(provider: First | Second, asked: Json) -> list[str]:
 _, version, cluster, namespace = sys.argv
 provider = (First if version == "v1" else Second)(cluster, namespace)
 for line in sys.stdin:
-    json.dump(answer(provider, json.loads(line)), sys.stdout)
-    sys.stdout.write("\n")
-    sys.stdout.flush()
+    print(json.dumps(answer(provider, json.loads(line))), flush=True)

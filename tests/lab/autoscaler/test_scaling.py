@@ -2,19 +2,25 @@
 identity is reserved twice, and no update is refused.
 """
 
+import json
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import NamedTuple
+from pathlib import Path
+from typing import Final, NamedTuple
+from urllib.parse import urlsplit
 
 import pytest
 
 from tests.e2e.api import EVENTS, RAY_CLUSTERS, Api, Json, Objects
 from tests.e2e.control_plane import ControlPlane
+from tests.e2e.credentials import MASTERS
 from tests.e2e.kuberay import Operator
 from tests.e2e.rays import (
     HOSTS,
     example,
     identities,
+    names_of,
     of_replica,
     replica_names,
     slices,
@@ -25,11 +31,43 @@ from tests.e2e.rays import (
 )
 from tests.e2e.waiting import until
 from tests.e2e.webhook_process import Webhook
-from tests.lab.autoscaler.provider import Provider
+from tests.lab.facts.wheel import INTERPRETER
+from tests.lab.program import Program
 
 pytestmark = pytest.mark.e2e
 
 GROUP = "tpu-group"
+
+
+DRIVER: Final = Path(__file__).parent / "inside_ray.py"
+
+
+class Provider(Program):
+    """Runs on entry, ends on exit. `version` is v1 or v2; each step gives what went wrong."""
+
+    def __init__(self, plane: ControlPlane, version: str, cluster: str, namespace: str) -> None:
+        user = json.loads(
+            plane.kubeconfig(f"autoscaler-{cluster}-{namespace}", [MASTERS]).read_text()
+        )["users"][0]["user"]
+        server = urlsplit(plane.server)
+        environment = {
+            **os.environ,
+            "KUBERNETES_SERVICE_HOST": str(server.hostname),
+            "KUBERNETES_SERVICE_PORT_HTTPS": str(server.port),
+            "RAY_KUBERAY_CLIENT_CERT_PATH": user["client-certificate"],
+            "RAY_KUBERAY_CLIENT_KEY_PATH": user["client-key"],
+            "RAY_KUBERAY_CA_CERT_PATH": str(plane.credentials.ca),
+        }
+        super().__init__(INTERPRETER, DRIVER, version, cluster, namespace, env=environment)
+
+    def launch(self, group: str, count: int) -> list[str]:
+        return self.answer({"do": "launch", "group": group, "count": count}, list[str])
+
+    def terminate(self, pods: Objects) -> list[str]:
+        return self.answer({"do": "terminate", "pods": [*names_of(pods)]}, list[str])
+
+    def workers(self) -> set[str]:
+        return self.answer({"do": "workers"}, set[str])
 
 
 @pytest.fixture(scope="module", params=[False, True], ids=["gate off", "gate on"])
@@ -53,7 +91,7 @@ class Scaled(NamedTuple):
         return wait_for_workers(self.api, self.namespace, count)
 
     def workers(self) -> set[str]:
-        return names(workers(self.api, self.namespace))
+        return names_of(workers(self.api, self.namespace))
 
 
 @contextmanager
@@ -78,10 +116,6 @@ def pod_count(cluster: Json) -> int:
     return int(group["replicas"]) * int(group["numOfHosts"])
 
 
-def names(pods: Objects) -> set[str]:
-    return {pod["metadata"]["name"] for pod in pods}
-
-
 def test_the_second_autoscaler_adds_slices_and_takes_one_from_the_middle(
     control_plane: ControlPlane, indexing: bool
 ) -> None:
@@ -93,7 +127,7 @@ def test_the_second_autoscaler_adds_slices_and_takes_one_from_the_middle(
         assert story.provider.terminate(of_replica(three, 1)) == []
         left = story.wait(2 * HOSTS)
         assert identities(left) == whole(0, 2)
-        assert story.provider.workers() == names(left)
+        assert story.provider.workers() == names_of(left)
 
         assert story.provider.launch(GROUP, HOSTS) == []
         again = story.wait(3 * HOSTS)
@@ -146,7 +180,7 @@ def test_the_first_autoscaler_takes_hosts_for_slices_and_identities_stay_exact(
         assert identities(three) == whole(0, 1, 2)
 
         assert story.provider.terminate([with_identity(three, 1, 2)]) == []
-        slice_names = names(of_replica(three, 1))
+        slice_names = names_of(of_replica(three, 1))
         until(lambda: not slice_names & story.workers(), "the slice of the host goes")
         # It comes again, as there are more pods than slices
         after = story.wait(3 * HOSTS)

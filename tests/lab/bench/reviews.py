@@ -6,14 +6,11 @@ from collections.abc import Iterator
 from enum import StrEnum
 from itertools import count
 from pathlib import Path
-from typing import Any
 
 import yaml
 
-from tests.harness.apiserver import object_review, pod_review
+from tests.harness.apiserver import Object, object_review, pod_review
 from tests.harness.ray_objects import a_cluster
-
-Object = dict[str, Any]
 
 _UID = "705ab4f5-6393-11e8-b7cc-42010a800002"
 _TIME = "2026-11-21T08:00:00Z"

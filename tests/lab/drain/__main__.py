@@ -3,19 +3,20 @@
 import json
 import os
 import shutil
-import socket
+import signal
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from tests import ROOT
 from tests.builders import a_cluster, a_pod, decide
-from tests.e2e.process import free_port
+from tests.e2e.process import accepts_connections, free_port
 from tests.e2e.waiting import until
-from tests.lab.drain.pod import Json, Pod, kill
+from tests.lab.program import Json
 
 PAGE: Final = ROOT / "docs" / "contributing" / "measurements.md"
 BEGIN: Final = "<!-- Written by `make drain`. -->\n"
@@ -46,6 +47,55 @@ CASES: Final = (
     Case("ray-2.56.1", "60", 90), Case("ray", "", 15), Case("ray", "", 45), Case("ray", "60", 45),
     Case("ray", "60", 90),
 )  # fmt: skip
+
+
+NAME: Final = "RAY_CLOUD_INSTANCE_ID"
+"""The variable by which KubeRay names a pod to Ray."""
+
+
+class Pod:
+    """The first container of a pod, whose command is given; KubeRay names it to Ray."""
+
+    def __init__(self, pod: Json, name: str, command: list[str], others: Mapping[str, str]) -> None:
+        container = pod["spec"]["containers"][0]
+        own = {entry["name"]: entry["value"] for entry in container.get("env") or []}
+        self._environment = {**others, **own, NAME: name}
+        self._grace = float(pod["spec"]["terminationGracePeriodSeconds"])
+        hook = (container.get("lifecycle") or {}).get("preStop") or {}
+        self._hook: list[str] = hook.get("exec", {}).get("command", [])
+        self._name = name
+        self._process = subprocess.Popen(
+            command, env=self._environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
+
+    def delete(self) -> None:
+        """End it as a kubelet does: hook, SIGTERM, SIGKILL when the grace period is over.
+
+        https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/#pod-termination
+        """
+        begun = time.monotonic()
+        if self._hook:
+            self._wait(subprocess.Popen(self._hook, env=self._environment), begun)
+        self._process.send_signal(signal.SIGTERM)
+        self._wait(self._process, begun)
+        kill(f"{NAME}={self._name}")
+        self._process.wait()
+
+    def _wait(self, process: subprocess.Popen[bytes], begun: float) -> None:
+        """Wait for a process until it ends or the grace period is over."""
+        while process.poll() is None and time.monotonic() - begun < self._grace:
+            time.sleep(0.1)
+
+
+def kill(variable: str) -> None:
+    """Kill every process that was started with a variable, such as `NAME=value`."""
+    for directory in Path("/proc").glob("[0-9]*"):
+        try:
+            environment = (directory / "environ").read_bytes().split(b"\0")
+            if variable.encode() in environment and int(directory.name) != os.getpid():
+                os.kill(int(directory.name), signal.SIGKILL)
+        except OSError:
+            continue  # it has ended, or is somebody else's
 
 
 def main() -> int:
@@ -84,7 +134,7 @@ def tried(case: Case) -> int:
     head += ["--include-dashboard", "false", "--temp-dir", str(folder)]
     try:
         Pod(_pod(case, ""), "head", head, others)
-        until(lambda: _listens(port), "the head listens")
+        until(lambda: accepts_connections(port), "the head listens")
         join = [*start, "--address", address, *_LOW]
         worker = Pod(_pod(case, case.asked), "worker", join, others)
         begun_file = folder / "begun"
@@ -119,11 +169,6 @@ def _pod(case: Case, asked: str) -> Json:
 def _version(case: Case) -> str:
     command = [str(case.binaries / "python"), "-c", "import ray; print(ray.__version__)"]
     return subprocess.check_output(command, text=True).strip()
-
-
-def _listens(port: int) -> bool:
-    with socket.socket() as asked:
-        return asked.connect_ex(("127.0.0.1", port)) == 0
 
 
 if __name__ == "__main__":

@@ -1,8 +1,5 @@
-"""Run all attacks, or those named: `python -m tests.lab.hostile [--seconds 6] [NAME...]`. A run of
-all attacks writes docs/contributing/hardening.md.
-"""
+"""Run all attacks on servers of their own on loopback, and write docs/contributing/hardening.md."""
 
-import argparse
 import os
 import shutil
 import subprocess
@@ -25,6 +22,7 @@ from webhook.httpserver.review_routes import BODY_MAX
 
 PAGE: Final = ROOT / "docs" / "contributing" / "hardening.md"
 _QUIET: Final = "(nothing)"
+_SECONDS: Final = 6.0
 
 PAGE_TEXT: Final = """\
 # Hardening
@@ -99,23 +97,14 @@ class Row(NamedTuple):
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(
-        prog="python -m tests.lab.hostile", description="Attack a server of its own on loopback."
-    )
-    parser.add_argument("--seconds", type=float, default=6)
-    parser.add_argument(
-        "names", nargs="*", default=[], metavar="NAME", help=f"of {', '.join(ATTACKS)}"
-    )
-    arguments = parser.parse_args()
     cores = sorted(os.sched_getaffinity(0))
     rows: list[Row] = []
-    for name in (_QUIET, *(arguments.names or ATTACKS)):
-        row = _attacked(name, arguments.seconds, (cores[0], cores[-1]))
+    for name in (_QUIET, *ATTACKS):
+        row = _attacked(name, (cores[0], cores[-1]))
         sys.stdout.write(row.cells() + "\n")
         sys.stdout.flush()
         rows += [row]
-    if not arguments.names:
-        PAGE.write_text(page(rows, len(cores)), encoding="utf-8")
+    PAGE.write_text(page(rows, len(cores)), encoding="utf-8")
     missed = [line for row in rows[1:] for line in misses(row)]
     sys.stdout.writelines(f"{line}\n" for line in missed)
     return 1 if missed else 0
@@ -133,19 +122,19 @@ def misses(row: Row) -> Iterable[str]:
             yield f"{row.name}: p99 is {times:.1f} times that before the attack"
 
 
-def _attacked(name: str, seconds: float, cores: tuple[int, int]) -> Row:
+def _attacked(name: str, cores: tuple[int, int]) -> Row:
     pins = [("taskset", "-c", str(core)) if shutil.which("taskset") else () for core in cores]
     with (
         tempfile.TemporaryDirectory() as folder,
         serving(Path(folder), [EXAMPLES, *STATES], launcher=pins[0]) as server,
     ):
         with beside(server) as quiet:
-            time.sleep(seconds if name == _QUIET else seconds / 2)
+            time.sleep(_SECONDS if name == _QUIET else _SECONDS / 2)
         if name == _QUIET:
             return Row(name, "", "no attack", quiet, quiet)
         attack = ATTACKS[name]
         with beside(server) as seen:
-            _attack(name, server, max(seconds, attack.seconds), pins[1])
+            _attack(name, server, max(_SECONDS, attack.seconds), pins[1])
         what = f"{attack.connections} with {attack.what}"
         return Row(name, attack.port, what, seen, quiet)
 

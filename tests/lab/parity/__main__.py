@@ -1,4 +1,4 @@
-"""`python -m tests.lab.parity [--mutants N] [--seed N] [VERSION ...]`: exit code 1 for a
+"""`python -m tests.lab.parity [--mutants N] [VERSION ...]`: exit code 1 for a
 disagreement that is not in the table, 2 if a version cannot be built on this machine.
 """
 
@@ -13,16 +13,15 @@ from typing import Any
 from tests.e2e.go import CANNOT_BUILD, CannotBuildError
 from tests.lab.facts.kuberay import gates
 from tests.lab.parity.build import CACHE, Built, available, build, versions
-from tests.lab.parity.compare import Odd, compare
+from tests.lab.parity.compare import Odd, compare, read_noise
 from tests.lab.parity.mutants import mutants, seeds
-from tests.lab.parity.noise import read_noise
 from tests.lab.parity.programs import Oracle
 from webhook.validation.rule_settings import DEFAULT_GATES, GATES, RuleSettings, parse_kuberay
 
-SHOWN = 40
+SHOWN, SEED = 40, 1
 
 
-def run(version: str, built: Built, count: int, seed: int) -> bool:
+def run(version: str, built: Built, count: int) -> bool:
     """Compare; return whether all disagreements are in the table. The cache gets one of each."""
     release = parse_kuberay(version)
     if built.release != release:
@@ -43,7 +42,7 @@ def run(version: str, built: Built, count: int, seed: int) -> bool:
     tally: Counter[str] = Counter()
     started = time.monotonic()
     with Oracle(built) as oracle:
-        for value in chain(given, islice(mutants(given, seed), count)):
+        for value in chain(given, islice(mutants(given, SEED), count)):
             verdict = oracle.ask(value)
             tally["stored" if verdict.stored else "refused by the API server"] += 1
             tally["refused by KubeRay"] += verdict.stored and bool(verdict.refusal)
@@ -71,7 +70,6 @@ def main() -> int:
     known = versions()
     parser.add_argument("versions", nargs="*", metavar="VERSION", help=", ".join(known))
     parser.add_argument("--mutants", type=int, default=20_000)
-    parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
     if unknown := set(options.versions) - set(known):
         parser.error(f"no program for {', '.join(unknown)}: there are {', '.join(known)}")
@@ -82,7 +80,7 @@ def main() -> int:
 def _compared(version: str, options: argparse.Namespace) -> int:
     """Compare with one version; return the exit code that this comparison alone would have."""
     try:
-        return 0 if run(version, build(version), options.mutants, options.seed) else 1
+        return 0 if run(version, build(version), options.mutants) else 1
     except CannotBuildError as error:
         print(f"KubeRay {version}: cannot build here: {error}", file=sys.stderr)
         return CANNOT_BUILD

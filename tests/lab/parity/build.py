@@ -8,14 +8,13 @@ import yaml
 
 from tests import ROOT
 from tests.e2e import go
-from tests.e2e.build import given_sources
+from tests.e2e.build import KUBERAY_MODULE, given_sources
 from tests.e2e.versions import PINS, UNPUBLISHED, source_folder
 from webhook.cache.kuberay_release import release_in
 from webhook.validation.finding import KubeRay
 
 HERE = Path(__file__).resolve().parent
 CACHE = ROOT / ".cache" / "parity"
-MODULE = "github.com/ray-project/kuberay/ray-operator"
 KUBERNETES = ("1.34.4", "1.37.0")
 """The versions that check pods: the oldest and the newest of the pairs that the stories run on."""
 
@@ -57,7 +56,7 @@ def available() -> list[str]:
 
 def build(version: str) -> Built:
     folder = folder_of(version)
-    source = module_of(folder)
+    source = go.module_folder(folder, KUBERAY_MODULE)
     # Without paths, it shares Go's cache with what `tests.e2e.build` builds of the same modules
     go.run(folder, "build", "-trimpath", "-buildvcs=false", "-o", "parity", ".")
     return Built(folder / "parity", source)
@@ -80,15 +79,10 @@ def folder_of(version: str) -> Path:
     for source in (*shared, _operator(version), *(programs / version).iterdir()):
         _copy(source, folder / source.name)
     if version == UNPUBLISHED.kuberay:
-        _link_source(folder / "ray-operator")
+        link = folder / "ray-operator"  # which replaces the module in go.mod
+        link.unlink(missing_ok=True)
+        link.symlink_to(given_sources())
     return folder
-
-
-def _link_source(link: Path) -> None:
-    """Link the given sources, which replace the module in go.mod. Raises CannotBuildError."""
-    sources = given_sources()
-    link.unlink(missing_ok=True)
-    link.symlink_to(sources)
 
 
 def _operator(version: str) -> Path:
@@ -96,11 +90,6 @@ def _operator(version: str) -> Path:
     upto = versions()[: versions().index(version) + 1]
     found = (HERE / "program" / each / "operator.go" for each in reversed(upto))
     return next(each for each in found if each.exists())
-
-
-def module_of(folder: Path) -> Path:
-    go.download(folder, MODULE)
-    return Path(go.run(folder, "list", "-m", "-f", "{{.Dir}}", MODULE).strip())
 
 
 def _copy(source: Path, target: Path) -> None:

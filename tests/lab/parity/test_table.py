@@ -6,8 +6,7 @@ from itertools import islice
 import pytest
 
 from tests.harness.ray_objects import a_cluster
-from tests.lab.parity.compare import Odd, compare
-from tests.lab.parity.disagreements import DISAGREEMENTS, Disagreement
+from tests.lab.parity.compare import DISAGREEMENTS, Disagreement, Odd, compare
 from tests.lab.parity.mutants import EXAMPLES, mutants, seeds
 from tests.lab.parity.programs import Verdict
 from tests.lab.ray_parsers.__main__ import AUTOSCALER, DIFFERENCES, RESIZE

@@ -55,7 +55,7 @@ def test_an_object_that_never_comes_to_pods_counts_for_neither_side() -> None:
 
 
 def test_the_page_says_how_many_pass() -> None:
-    page = tallied((98, True, True), (2, True, False), (50, False, False)).page(150, 1)
+    page = tallied((98, True, True), (2, True, False), (50, False, False)).page(150)
     assert "2 (2.00%)" in page
     assert "spec.hostname" in page
 

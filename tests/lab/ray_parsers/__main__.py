@@ -1,12 +1,10 @@
-"""`python -m tests.lab.ray_parsers [--clusters N] [--seed N] ENVIRONMENT ...`: exit code 1
-for a difference that is not in the table.
+"""`python -m tests.lab.ray_parsers ENVIRONMENT ...`; exit code 1: a difference that no table has.
 
 An environment is a directory in `.cache` with a Ray. RayClusters that the CRD and the other rules
 accept are passed to Ray's parsers there: if a parser raises an error, a rule must deny, and vice
 versa.
 """
 
-import argparse
 import copy
 import sys
 from collections import Counter
@@ -16,7 +14,7 @@ from pathlib import Path
 from random import Random
 
 from tests import ROOT
-from tests.lab.parity.disagreements import Disagreement
+from tests.lab.parity.compare import Disagreement
 from tests.lab.parity.mutants import EXAMPLES, mutants, seeds
 from tests.lab.program import Json, Program
 from webhook.api import names
@@ -27,6 +25,7 @@ from webhook.validation.schema import prune_object
 
 QUESTIONS = Path(__file__).parent / "inside_ray.py"
 IMAGE = "example.com/ray:own"
+CLUSTERS, SEED = 20_000, 1
 SHOWN = 20
 AUTOSCALER = {
     "param-ends-autoscaler",
@@ -77,7 +76,7 @@ DIFFERENCES = (
 )
 
 
-def clusters(seed: int, installed: Json) -> Iterator[Json]:
+def clusters(installed: Json) -> Iterator[Json]:
     """Yield RayClusters that autoscale, as an API server keeps them, for an installed Ray."""
     given = [value for value in seeds(EXAMPLES) if value["kind"] == names.RAYCLUSTER_KIND]
     noted = [
@@ -85,8 +84,8 @@ def clusters(seed: int, installed: Json) -> Iterator[Json]:
         for value in given
         if (text := (value["metadata"].get("annotations") or {}).get(names.ANNOTATION_IPPR))
     ]
-    random = Random(seed)  # noqa: S311 - the same ones each time
-    for each in mutants(given, seed):
+    random = Random(SEED)  # noqa: S311 - the same ones each time
+    for each in mutants(given, SEED):
         value = copy.deepcopy(each)
         spec, meta = value.get("spec"), value.get("metadata")
         if not isinstance(spec, dict) or not isinstance(meta, dict):
@@ -127,12 +126,12 @@ def denials(value: Json) -> list[Finding]:
     return [each for each in check_file(value["kind"], value) if each.level == DENY]
 
 
-def compare(environment: str, count: int, seed: int) -> bool:
+def compare(environment: str) -> bool:
     asked, raised = Counter[str](), Counter[str]()
     odd: Counter[tuple[str, str, str]] = Counter()
     with Program(ROOT / ".cache" / environment / "bin" / "python", QUESTIONS) as program:
         installed = program.read(Json)
-        for value in islice(clusters(seed, installed), count):
+        for value in islice(clusters(installed), CLUSTERS):
             found = denials(value)
             if any(each.rule not in AUTOSCALER | RESIZE for each in found):
                 continue
@@ -166,12 +165,7 @@ def _differences(
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description="Compare the rules with Ray's parsers.")
-    parser.add_argument("environments", nargs="+", metavar="ENVIRONMENT")
-    parser.add_argument("--clusters", type=int, default=20_000)
-    parser.add_argument("--seed", type=int, default=1)
-    options = parser.parse_args()
-    agreed = [compare(each, options.clusters, options.seed) for each in options.environments]
+    agreed = [compare(environment) for environment in sys.argv[1:]]
     return 0 if all(agreed) else 1
 
 

@@ -55,6 +55,4 @@ def subslices(worker: int | None, topology: str | None) -> dict[str, str] | None
 for line in sys.stdin:
     asked = json.loads(line)
     manager.get_current_node_num_accelerators = staticmethod(lambda chips=asked["chips"]: chips)
-    json.dump([verdict(asked, variables) for variables in asked["hosts"]], sys.stdout)
-    sys.stdout.write("\n")
-    sys.stdout.flush()
+    print(json.dumps([verdict(asked, variables) for variables in asked["hosts"]]), flush=True)

@@ -3,12 +3,13 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from math import prod
-from typing import Any, Final
+from typing import Final
 
 import yaml
 
 from tests import ROOT
 from tests.builders import Webhook, manifest
+from tests.lab.program import Json
 from webhook.api import names
 from webhook.manifest.kuberay_pods import expand
 from webhook.manifest.views import as_cluster
@@ -16,8 +17,6 @@ from webhook.manifest.views import as_cluster
 EXAMPLE: Final = ROOT / "examples" / "tpu-three-replicas.yaml"
 FEW: Final = 64
 """Hosts up to which a group has two slices, which must not be taken for one another."""
-
-Json = dict[str, Any]
 
 
 @dataclass(frozen=True)

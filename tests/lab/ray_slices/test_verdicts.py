@@ -1,14 +1,11 @@
 """Verdicts that count as faults; the verdicts here replace those of Ray."""
 
-from typing import Any
-
 import pytest
 
+from tests.lab.program import Json
+from tests.lab.ray_slices.__main__ import faults
 from tests.lab.ray_slices.slices import Slices, listed, variables
-from tests.lab.ray_slices.verdicts import faults
 from webhook.api import names
-
-Json = dict[str, Any]
 
 GROUP = Slices("v5p", "tpu-v5p-slice", "2x2x4", 4)
 PODS = list(GROUP.pods())

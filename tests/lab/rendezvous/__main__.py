@@ -7,9 +7,10 @@ import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from tests.lab.facts.wheel import INTERPRETER
+from tests.lab.program import Json
 from tests.lab.rendezvous.hosts import Hosts, run_isolated
 from tests.lab.rendezvous.pods import Pod, admitted
 from webhook.api import names
@@ -28,8 +29,6 @@ _HEAD: Final = """
 "$@" || exit 1
 exec {python} {driver} {nodes}
 """
-
-Json = dict[str, Any]
 
 
 def main() -> int:

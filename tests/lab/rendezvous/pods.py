@@ -7,15 +7,14 @@ import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import jsonpatch
 
+from tests.lab.program import Json
 from webhook.admission.binding_handler import BindingHandler
 from webhook.api.objects import Strings
 from webhook.api.review import AdmissionRequest, GroupVersionKind, GroupVersionResource
-
-Json = dict[str, Any]
 
 _KEY: Final = re.compile(r"metadata\.(labels|annotations)\['(.*)'\]")
 _REFERENCE: Final = re.compile(r"\$\((\w+)\)")

@@ -1,4 +1,4 @@
-// Writes the calls of this package's checks; tests/lab/parity/cases.py puts it here.
+// Writes the calls of this package's checks; tests/lab/parity/unit_cases.py puts it here.
 package utils
 
 import (
