@@ -2,30 +2,33 @@
 the answers.
 """
 
+import json
 import sys
 import tempfile
 import textwrap
 from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
+
+import httpx
 
 from tests import ROOT
-from tests.demo import page
-from tests.harness.apiserver import ApiServer, object_review
+from tests.harness.apiserver import ApiServer, Object, object_review
 from tests.harness.identities import Held, identity_of, violations
-from tests.harness.server import serving
+from tests.harness.server import serving, serving_dashboard
 from webhook.cli.files import read_manifests
 from webhook.manifest.kuberay_pods import expand
 from webhook.manifest.reader import Manifest
 from webhook.manifest.views import as_cluster
-
-Object = dict[str, Any]
 
 EXAMPLES: Final = ROOT / "examples"
 BROKEN: Final = Path(__file__).with_name("broken.yaml")
 INDEXED: Final = "kuberay-indexed.yaml"
 STORY: Final = "three-replicas"
 COLUMNS: Final = 100
+FOLDER: Final = ROOT / ".cache" / "demo"
+COMMAND: Final = ".venv/bin/ray-webhook dashboard --state .cache/demo"
 FACTS: Final = (
     "1. A replacement gets the identity of the pod that it replaces",
     "2. A broken object is refused, with all reasons",
@@ -93,15 +96,15 @@ class Demo:
         """Leave what was played for the dashboard, with a host missing, and see that it shows."""
         say(f"\n{FACTS[2]}")
         self._delete(replica=1, host=2)
-        page.write(manifests, self._api.pods.values())
-        found = page.looked_at()
+        write_page(manifests, self._api.pods.values())
+        found = open_page()
         wrong = differ(len(found["clusters"]), len(manifests))
         self._check(f"the dashboard shows {len(manifests)} RayClusters", wrong)
         ours = next(each for each in found["clusters"] if each["name"] == STORY)
         missing = [each for each in ours["problems"] if each["id"] == "host-missing"]
         shown = [(each["replica"], each["hosts"]) for each in missing if each["replica"] == 1]
         self._check("and that host 2 of replica 1 is missing", differ(shown, [(1, [2])]))
-        say(f"   to see it: {page.COMMAND}")
+        say(f"   to see it: {COMMAND}")
 
     def _delete(self, *, replica: int, host: int | None = None) -> list[Held]:
         """Delete the story's pods in a replica, or on a host of it; return their identities."""
@@ -122,6 +125,42 @@ class Demo:
         for text in wrong:
             say(f"        {text}")
         self._wrong += bool(wrong)
+
+
+def write_page(manifests: Sequence[Manifest], pods: Iterable[Object]) -> None:
+    """Write the state that was played, as if all of its pods had run for an hour."""
+    since = f"{datetime.now(UTC) - timedelta(hours=1):%Y-%m-%dT%H:%M:%SZ}"
+    clusters = []
+    for manifest in manifests:
+        meta = as_cluster(manifest).metadata
+        given = {"namespace": meta.namespace, "uid": meta.uid, "creationTimestamp": since}
+        document = manifest.document
+        clusters.append({**document, "metadata": {**document["metadata"], **given}})
+    items = [*clusters, *(_running(pod, since) for pod in pods)]
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    (FOLDER / "state.json").write_text(
+        json.dumps({"apiVersion": "v1", "kind": "List", "items": items})
+    )
+
+
+def open_page() -> Object:
+    """Serve the page on a free port, let a browser in, and return what it shows, as JSON."""
+    with (
+        serving_dashboard("--state", str(FOLDER)) as address,
+        httpx.Client(follow_redirects=True, timeout=30) as client,
+    ):
+        page = client.get(address)
+        assert page.status_code == httpx.codes.OK, page.text
+        assert 'id="clusters"' in page.text
+        found: Object = client.get(str(page.url.join("/api/v1/status"))).json()
+        return found
+
+
+def _running(pod: Object, since: str) -> Object:
+    meta = {"namespace": "default", **pod["metadata"], "creationTimestamp": since}
+    status = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
+    spec = {**pod["spec"], "nodeName": f"node-of-{meta['name']}"}
+    return {**pod, "metadata": meta, "spec": spec, "status": status}
 
 
 def say(text: str) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from tests import ROOT
-from tests.pages.markdown import folded
+from tests.pages.markdown import explained, folded
 from tests.webhook.diagnostics.samples import Sample, diagnosis_of, samples
 from webhook.diagnostics.diagnosis import Diagnosis
 from webhook.diagnostics.document import schema
@@ -35,13 +35,6 @@ def schema_text() -> str:
     return json.dumps(schema(), indent=2) + "\n"
 
 
-def explained(diagnosis: Diagnosis[Any]) -> tuple[str, str, str]:
-    paragraphs = [
-        " ".join(part.split()) for part in (diagnosis.check.__doc__ or "").strip().split("\n\n")
-    ]
-    return paragraphs[0], " ".join(paragraphs[1:-1]), paragraphs[-1]
-
-
 def _lines() -> Iterator[str]:
     yield INTRODUCTION
     examples = samples()
@@ -55,7 +48,7 @@ def _lines() -> Iterator[str]:
 
 
 def _diagnosis(diagnosis: Diagnosis[Any], examples: list[Sample]) -> Iterator[str]:
-    what, why, source = explained(diagnosis)
+    what, why, source = explained(diagnosis.check.__doc__ or "")
     yield f"## {diagnosis.id}\n"
     yield f"**{diagnosis.level}**{_counts(diagnosis)}{_event(diagnosis)}: {what}\n"
     yield f"{why} ([source]({source}))\n"

@@ -11,6 +11,12 @@ _STARTS: Final = re.compile(r" *(?:- |\d+\. |[#|<>]|```|$)")
 """What begins a line that does not continue with the one before."""
 
 
+def explained(text: str) -> tuple[str, str, str]:
+    """Return the first paragraph of a docstring, those between, and the last one: its source."""
+    paragraphs = [" ".join(part.split()) for part in text.strip().split("\n\n")]
+    return paragraphs[0], " ".join(paragraphs[1:-1]), paragraphs[-1]
+
+
 def prose(page: str) -> Iterator[tuple[int, str]]:
     """Yield the lines that are neither of a table nor of a block of code, with their places."""
     code = False

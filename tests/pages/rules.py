@@ -8,7 +8,7 @@ import yaml
 
 from tests import ROOT
 from tests.harness.ray_objects import Json
-from tests.pages.markdown import folded
+from tests.pages.markdown import explained, folded
 from tests.webhook.validation.samples import Sample, base, samples
 from webhook.validation.finding import ALWAYS, KubeRay
 from webhook.validation.pods.families import FAMILIES as PODS
@@ -191,11 +191,6 @@ VALIDATION_GO = "KubeRay validation.go"
 VALIDATION_URL = "https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/utils/validation.go"
 
 
-def explained(rule: Rule[Any]) -> tuple[str, str, str]:
-    paragraphs = [" ".join(part.split()) for part in rule.text.split("\n\n")]
-    return paragraphs[0], " ".join(paragraphs[1:-1]), paragraphs[-1]
-
-
 def _index() -> Iterator[str]:
     denying = sum(rule.level == "deny" for rule in RULES)
     yield INTRODUCTION.format(
@@ -207,7 +202,7 @@ def _index() -> Iterator[str]:
         for rule in family.rules:
             link = f'{_ANCHOR}="{rule.id}"></a>[{rule.id}](rules/{family.name}.md#{rule.id})'
             level = ", **warn**" if rule.level == "warn" else ""
-            yield f"- {link}{level}: {explained(rule)[0]}{_only(rule)}"
+            yield f"- {link}{level}: {explained(rule.text)[0]}{_only(rule)}"
         yield ""
     gates = ", ".join(f"`{name}` {'on' if on else 'off'}" for name, on in GATES.items())
     yield NOTES.format(gates=gates)
@@ -221,7 +216,7 @@ def _only(rule: Rule[Any]) -> str:
 
 
 def _rule(rule: Rule[Any], sample: Sample) -> Iterator[str]:
-    what, why, source = explained(rule)
+    what, why, source = explained(rule.text)
     yield f"## {rule.id}\n"
     yield f"**{rule.level}** · who else refuses it: {rule.by} · {what}\n"
     if rule.since != ALWAYS:
@@ -272,7 +267,7 @@ def _parity() -> Iterator[str]:
             if rule.by == KUBERAY:
                 link = f"[{rule.id}]({family.name}.md#{rule.id})"
                 functions = ", ".join(f"`{name}`" for name in rule.functions) or "elsewhere"
-                yield f"| {link} | {explained(rule)[0]} | {functions} |"
+                yield f"| {link} | {explained(rule.text)[0]} | {functions} |"
     for function, refuses, why in WITHOUT_RULES:
         yield f"| none: {why} | {refuses} | `{function}` |"
     yield ""

@@ -1,13 +1,11 @@
 """What users have to learn stays small: raise a bound only with a feature that needs it."""
 
-from pathlib import Path
 from typing import get_args
 
+from tests import ROOT
 from webhook.cli.main import COMMANDS
 from webhook.config.configuration import Component, known
 from webhook.groups.annotations import OPT_INS
-
-ROOT = Path(__file__).parents[2]
 
 
 def test_annotations_components_settings_and_commands_are_few() -> None:

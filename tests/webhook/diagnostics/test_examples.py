@@ -7,7 +7,7 @@ import pytest
 from msgspec import structs
 
 from tests.harness.scenes import NOW, Observed, Scene
-from tests.pages.diagnoses import explained
+from tests.pages.markdown import explained
 from tests.webhook.diagnostics.samples import diagnosis_of, samples
 from webhook.diagnostics.diagnosis import Diagnosis, Problem
 from webhook.diagnostics.examination import DIAGNOSES
@@ -92,7 +92,7 @@ def test_the_second_webhook_is_migrated_from_and_not_deleted() -> None:
 
 @pytest.mark.parametrize("diagnosis", DIAGNOSES, ids=lambda diagnosis: diagnosis.id)
 def test_every_diagnosis_has_meaning_harm_and_source(diagnosis: Diagnosis[Any]) -> None:
-    what, why, source = explained(diagnosis)
+    what, why, source = explained(diagnosis.check.__doc__ or "")
     assert what.endswith(".")
     assert why.endswith(".")
     assert re.fullmatch(r"https://\S+", source), source

@@ -7,7 +7,8 @@ import yaml
 
 from tests import ROOT
 from tests.harness.ray_objects import Json, rules_and_paths
-from tests.pages.rules import WITHOUT_RULES, explained
+from tests.pages.markdown import explained
+from tests.pages.rules import WITHOUT_RULES
 from tests.webhook.validation.conformance import WITHOUT_CASES, findings, suite
 from tests.webhook.validation.samples import Sample, samples
 from webhook.admission.codec import WARNING_MAX
@@ -87,7 +88,7 @@ KUBERAY_FUNCTIONS = {
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.id)
 def test_every_rule_says_what_why_and_whence(rule: Rule[object]) -> None:
-    what, why, source = explained(rule)
+    what, why, source = explained(rule.text)
     assert what.endswith(".")
     assert why.endswith(".")
     assert re.match(r"(https://\S+|KubeRay validation\.go)( \(`\w+`(, `\w+`)*\))?$", source), source
@@ -102,7 +103,7 @@ def test_every_rule_says_who_else_refuses_the_same() -> None:
     assert {rule.by for rule in RULES} == {KUBERAY, API_SERVER, RAY, NO_ONE_ELSE}
     for rule in RULES:
         assert not rule.functions or (rule.level, rule.by) == ("deny", KUBERAY), rule.id
-        assert rule.by != API_SERVER or "API server" in explained(rule)[1], rule.id
+        assert rule.by != API_SERVER or "API server" in explained(rule.text)[1], rule.id
 
 
 def test_every_situation_has_an_answer_that_exists() -> None:
