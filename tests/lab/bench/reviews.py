@@ -24,25 +24,9 @@ _HOSTS = 16
 _NAMED = 10**9
 """The number of the first named pod: the server takes no two pods for one."""
 
-CLUSTER: Object = {
-    "apiVersion": "ray.io/v1",
-    "kind": "RayCluster",
-    "metadata": {
-        "name": "bench",
-        "namespace": "default",
-        "uid": "2b7c1d5e-0000-4000-8000-00000000cafe",
-    },
-    "spec": {
-        "workerGroupSpecs": [
-            {
-                "groupName": "tpu-group",
-                "replicas": 1000000,
-                "maxReplicas": 1000000,
-                "numOfHosts": 16,
-            }
-        ]
-    },
-}
+_MANY = dict.fromkeys(("replicas", "maxReplicas"), 1_000_000)
+CLUSTER = a_cluster("bench").group("tpu-group", hosts=_HOSTS, **_MANY).build()
+CLUSTER["metadata"] |= {"namespace": "default", "uid": "2b7c1d5e-0000-4000-8000-00000000cafe"}
 
 
 def worker_pod() -> Object:

@@ -4,15 +4,8 @@ import importlib
 from dataclasses import dataclass
 from typing import Any, Final
 
-
-class Missing:
-    """Stands for what is not there."""
-
-    def __repr__(self) -> str:
-        return "nothing"
-
-
-MISSING: Final = Missing()
+MISSING: Final = "nothing"
+"""Stands for what is not there."""
 
 
 @dataclass(frozen=True)

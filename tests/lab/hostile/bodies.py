@@ -9,8 +9,8 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any, Final, NamedTuple
 
+import httpx
 import jsonpatch
-from starlette.types import Message, Scope
 
 from tests import ROOT
 from tests.builders import NAMESPACE, a_cluster, a_pod
@@ -230,21 +230,11 @@ class Service:
         return self._pods.patches.hits
 
     async def ask(self, body: Body) -> tuple[int, bytes]:
-        sent: list[Message] = []
-
-        async def receive() -> Message:
-            return {"type": "http.request", "body": body.data, "more_body": False}
-
-        async def send(message: Message) -> None:
-            sent.append(message)
-
-        headers = [(b"content-type", b"application/json")]
-        scope: Scope = {
-            "type": "http", "method": "POST", "path": body.path, "query_string": b"",
-            "headers": headers,
-        }  # fmt: skip
-        await self._application(scope, receive, send)
-        return int(sent[0]["status"]), bytes(sent[1]["body"])
+        transport = httpx.ASGITransport(self._application)
+        headers = {"content-type": "application/json"}
+        async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
+            answer = await client.post(body.path, content=body.data, headers=headers)
+        return answer.status_code, answer.content
 
 
 def applied(body: Body, answer: bytes) -> Object | None:
