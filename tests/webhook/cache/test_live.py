@@ -42,6 +42,8 @@ async def test_a_group_is_read_with_its_cluster_and_older_events_do_not_undo_tha
         api.put(PODS, a_pod("pod-4", HostIdentity(0, 3, "tpu-x"), cluster="other"))
         api.put(RAYCLUSTERS, a_raycluster(replicas=2))
         await f.state.reader.read(ReadGroup("ray", KEY))
+        (read,) = (each for each in api.requests[-2:] if each.resource == RAYCLUSTERS)
+        assert read.query["fieldSelector"] == "metadata.name=ray"
         expected = [HostIdentity(0, 2, "tpu-x"), HostIdentity(0, 3, "tpu-x")]
         assert f.identities(KEY) == expected
         assert len(f.members) == 3

@@ -1,5 +1,6 @@
 """The objects of the dashboard, watched: the report is available immediately."""
 
+import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 
@@ -132,6 +133,7 @@ async def test_of_one_namespace_only_that_is_asked_for(fake: FakeApi, person: bo
         assert [each.metadata.name for each in followed.object_cache.namespaces.all] == [NAMESPACE]
         by_name = {each.name for each in fake.requests if each.resource == NAMESPACES}
         assert by_name == {NAMESPACE if person else ""}, "an account has to list"
+        assert {each.namespace for each in fake.requests if each.resource == NODES} == {""}
 
 
 async def test_pod_groups_that_are_no_longer_served_are_forgotten(fake: FakeApi) -> None:
@@ -139,7 +141,11 @@ async def test_pod_groups_that_are_no_longer_served_are_forgotten(fake: FakeApi)
     async with following(fake) as followed:
         await eventually(lambda: followed.object_cache.pod_groups.known)
         assert len(followed.object_cache.pod_groups.all) == 1
+        assert any("podgroups" in task.get_name() for task in asyncio.all_tasks())
         for listener in followed.observing.discovery._listeners:  # noqa: SLF001
             listener(None)
         await eventually(lambda: not followed.object_cache.pod_groups.known)
         assert not followed.object_cache.pod_groups.all
+        await eventually(
+            lambda: not any("podgroups" in task.get_name() for task in asyncio.all_tasks())
+        )

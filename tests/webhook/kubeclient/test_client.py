@@ -216,7 +216,7 @@ async def test_an_api_that_was_not_opened_says_so() -> None:
 @pytest.mark.parametrize("scheme", ["http://", ""])
 @pytest.mark.parametrize(("exempt", "through"), [
     ("", True), ("127.0.0.1", False), ("svc.cluster.local, 127.0.0.0/8", False),
-    ("10.96.0.0/12,fd00::/8", True),
+    ("10.96.0.0/12,fd00::/8", True), ("127.0.0.1/8", False),
 ])  # fmt: skip
 async def test_a_proxy_of_the_environment_is_used_but_for_exempt_hosts(
     monkeypatch: pytest.MonkeyPatch, exempt: str, through: bool, scheme: str
