@@ -391,8 +391,8 @@ def _import_path(field: Field) -> Iterator[Fault]:
     if not module or not name or broken:
         yield Fault(field, f"{shorten(path)!r}: write module:name, such as app.main:deployment")
     elif (file := path.partition(":")[0]).endswith(".py"):
-        wanted = f"{file.removesuffix('.py')}:{name if ':' in path else 'app'}"
-        yield Fault(field, f"a module, and not a file: write {shorten(wanted)}", doubtful=True)
+        module_path = f"{file.removesuffix('.py')}:{name if ':' in path else 'app'}"
+        yield Fault(field, f"a module, and not a file: write {shorten(module_path)}", doubtful=True)
 
 
 def _route(text: str) -> str:
