@@ -1,5 +1,6 @@
 """The slice that the hosts of a replica form, for each way to define it, and its topology."""
 
+from itertools import product
 from math import prod
 
 import pytest
@@ -42,6 +43,15 @@ FLAT = "1x1 2x2 2x4 2x8 4x4 4x8 8x8 8x16 16x16"
 ])  # fmt: skip
 def test_ray_lists_these_topologies(generation: str, topologies: str) -> None:
     assert LISTED[generation] == set(map(parse_topology, topologies.split()))
+
+
+@pytest.mark.parametrize(("generation", "widths", "depths"), [
+    ("v4", "4 8 12", "4 8 12 16"), ("v5p", "4 8 12 16", "4 8 12 16 20 24"),
+])  # fmt: skip
+def test_ray_lists_cubes_of_all_sizes(generation: str, widths: str, depths: str) -> None:
+    sizes = product(widths.split(), widths.split(), depths.split())
+    cubes = {"2x2x1", "2x2x2", "2x2x4", "2x4x4", *map("x".join, sizes)}
+    assert LISTED[generation] == set(map(parse_topology, cubes))
 
 
 @pytest.mark.parametrize(("topology", "chips"), [("2x2", 0), ("2x2", -4), ("2x", 4)])

@@ -285,6 +285,7 @@ def test_without_a_process_that_answers_the_effect_on_pods_is_named(
     assert status == 1
     text = f"no pod is ready behind service ray-webhook/ray-webhook: {consequence}"
     assert text in " ".join(out.split())
+    assert "kubectl get pods -n ray-webhook; /readyz?verbose" in " ".join(out.split())
 
 
 @pytest.mark.parametrize("path", [LEASES, LEASE])

@@ -166,6 +166,8 @@ def test_a_suspended_raycluster_is_marked(status: Run) -> None:
     scene = Scene()
     scene.cluster["spec"]["suspend"] = True
     assert "head ■  suspended" in status(scene).out
+    (reported,) = json.loads(status(scene, "-o", "json").out)["clusters"]
+    assert reported["suspended"] is True
 
 
 def test_64_hosts_of_a_replica_are_drawn(status: Run) -> None:

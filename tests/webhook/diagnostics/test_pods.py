@@ -89,6 +89,9 @@ STATES: dict[str, tuple[str, dict[str, Any], list[str]]] = {
     "one that does not start": (HOST, SERVES | {
         "status": unready(AN_HOUR, initContainerStatuses=[running("load-model")])},
         ["pod-not-ready"]),
+    "one whose startup probe fails": (HOST, SERVES | {
+        "status": unready(AN_HOUR, containerStatuses=[running("ray-worker") | {"started": False}])},
+        ["pod-not-ready"]),
     "a head, which serves nothing and has to be ready": (HEAD, SERVES | {
         "status": unready(AN_HOUR, containerStatuses=[running("ray-worker")])},
         ["pod-not-ready"]),
@@ -334,6 +337,7 @@ def test_workers_that_started_after_the_restart_of_the_head_belong_to_it() -> No
 def test_a_head_that_was_replaced_has_lost_the_same() -> None:
     scene = Scene().changed(HEAD, metadata={"creationTimestamp": instant(300)})
     assert scene.ids() == ["head-restarted"]
+    assert "head-restarted" not in scene.changed(HEAD, status=unready(60)).ids()
 
 
 @pytest.mark.parametrize("overlay", [

@@ -71,6 +71,18 @@ def test_values_of_settings_are_explained(settings: Policy, given: list[str], sa
     assert "✗" not in out
 
 
+def test_a_hook_that_a_pod_lacks_is_marked_but_not_beside_another_hook(said: Said) -> None:
+    scene = Scene(policy=Policy(drain_seconds=120))
+    ray = scene.pods[WORKER]["spec"]["containers"][0]
+    drain = ray.pop("lifecycle")
+    assert "✗ preStop=a drain of 120 s in ray-worker" in said(scene)
+    other = {"postStart": {"exec": {"command": ["true"]}}}
+    ray["lifecycle"] = other
+    assert "preStop" not in said(scene)
+    ray["lifecycle"] = drain | other
+    assert "✓ preStop=a drain of 120 s in ray-worker" in said(scene)
+
+
 def asking(**annotations: str) -> ClusterBuilder:
     cluster = llama()
     for name, value in annotations.items():

@@ -85,6 +85,15 @@ def test_every_wrong_value_of_every_annotation_is_found(row: OptIn[object]) -> N
         assert (RULE, f"metadata.annotations[{row.annotation}]") in found(cluster), value
 
 
+@pytest.mark.parametrize(("annotation", "advice"), [
+    (names.ANNOTATION_SHARD_INDEX, "remove it to get one, or write 0 to 1048575"),
+    (names.ANNOTATION_KEEP_NODES, "write none, heads, replicas or all"),
+])  # fmt: skip
+def test_a_wrong_value_is_refused_with_the_right_ones(annotation: str, advice: str) -> None:
+    (row,) = (each for each in OPT_INS if each.annotation == annotation)
+    assert row.problem("x").endswith(advice)
+
+
 @pytest.mark.parametrize("row", OPT_INS, ids=lambda row: row.annotation)
 def test_every_right_value_passes(row: OptIn[object]) -> None:
     for value in (*RIGHT[row.annotation], *(f" {value}\t" for value in RIGHT[row.annotation])):

@@ -4,6 +4,7 @@ import pytest
 import yaml
 
 from tests.harness.ray_objects import a_cluster, a_job
+from webhook.manifest.documents import text_of
 from webhook.manifest.inline import read_map
 from webhook.manifest.reader import Manifest, read, read_strictly
 from webhook.manifest.yaml_values import PLAIN, ManifestError, scalar
@@ -96,6 +97,8 @@ def test_a_document_that_is_not_text_hides_no_other() -> None:
     assert str(first) == "given.yaml:2: not a text file in UTF-8: save it in UTF-8"
     assert isinstance(second, Manifest)
     assert second.line(("b",)) == 4
+    with pytest.raises(ManifestError, match=r"given\.yaml:2: not a text file"):
+        text_of("given.yaml", b"a: 1\n\xff: 1\n")
 
 
 RAY = "apiVersion: ray.io/v1\nkind: RayJob\nmetadata: {name: a}\nspec: {entrypoint: b}\n"

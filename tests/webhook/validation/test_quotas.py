@@ -118,6 +118,8 @@ ZERO = {"requests": {"e.com/a": "0"}, "limits": {"e.com/a": "0"}}
     (a_cluster().autoscaled().group(minReplicas=1, maxReplicas=MOST),
      a_quota({"pods": "2"}), False),
     (a_cluster().autoscaled().group(replicas=5, maxReplicas=MOST), a_quota({"pods": "2"}), True),
+    (a_cluster().autoscaled().group(replicas=0, minReplicas=0, maxReplicas=0),
+     a_quota({"pods": "1"}), False),
     (a_job().spec(**ON_ANOTHER), a_quota({"pods": "1"}), False),
     (a_job().spec(**ON_ANOTHER), a_quota({"pods": "0"}), True),
     (a_cluster().group().container(resources={"limits": {"cpu": ["1"], "memory": "1Gi"}}),

@@ -4,7 +4,7 @@ import pytest
 
 from tests.harness.ray_objects import Built, a_cluster, a_cron_job, a_service, found
 from webhook.api.release import Release, image_release, parse_release, same_release
-from webhook.validation.crd import releases
+from webhook.validation.crd import NEWEST, releases
 from webhook.validation.field import Field, shorten_path
 from webhook.validation.finding import DENY, WARN
 from webhook.validation.rule_settings import (
@@ -14,7 +14,7 @@ from webhook.validation.rule_settings import (
     default_gates,
     parse_kuberay,
 )
-from webhook.validation.ruleset import check
+from webhook.validation.ruleset import check, unknown_names
 
 LONG = "a-cron-job-of-thirty-seven-characters"
 COMMAND = {"env": [{"name": "KUBERAY_GEN_AUTOSCALER_START_CMD", "value": "x"}]}
@@ -56,6 +56,14 @@ def test_an_upgrade_strategy_without_a_type_ends_older_ones_with_the_gate_on() -
 def test_every_release_with_schemas_has_its_gates_and_the_newest_those_of_the_rules() -> None:
     assert list(DEFAULT_GATES) == releases(), "run `make kuberay` for the release"
     assert set(GATES) <= set(default_gates(None)), "rules depend on a gate that is gone"
+
+
+@pytest.mark.parametrize(("release", "refused"), [
+    (None, False), ((1, 0), True), ((1, 1), False), (NEWEST, False), ((1, NEWEST[1] + 1), True),
+    ((2, 1), True),
+])  # fmt: skip
+def test_a_release_without_rules_is_refused(release: tuple[int, int] | None, refused: bool) -> None:
+    assert bool(unknown_names(RuleSettings(kuberay=release))) is refused
 
 
 @pytest.mark.parametrize(("text", "release"), [("", None), ("1.6", (1, 6)), ("v1.6.2", (1, 6))])
