@@ -123,6 +123,8 @@ def test_an_empty_choice_is_the_default_of_some_fields() -> None:
         "dnsPolicy", "effect", "type", "pullPolicy", "imagePullPolicy", "terminationMessagePolicy",
         "protocol", "scheme",
     }  # fmt: skip
+    (finding,) = findings(a_cluster().group().pod(os={"name": "macos"}))
+    assert finding.message == 'name is "macos": write linux or windows'
     spread = {**SPREAD, "whenUnsatisfiable": "", "nodeTaintsPolicy": ""}
     resize = [{"resourceName": "cpu", "restartPolicy": ""}]
     empty = found(
@@ -277,7 +279,8 @@ def test_a_fault_of_a_pod_is_found_where_it_stands(fields: Json, rule: str, at: 
      "env[0].valueFrom"),
     *(({"env": [{"name": "A", "valueFrom": {"fieldRef": {"fieldPath": path}}}]},
        "variable-invalid", "env[0].valueFrom.fieldRef.fieldPath")
-      for path in ("metadata.labels['a-']", "metadata.annotations['']", "spec.labels['a']")),
+      for path in ("metadata.labels['a-']", "metadata.annotations['']", "spec.labels['a']",
+                   "metadata.labels['a", "metadata.name']")),
     ({"env": [{"name": "A", "valueFrom": {"secretKeyRef": {"name": "$S", "key": "k"}}}]},
      "variable-invalid", "env[0].valueFrom.secretKeyRef.name"),
     ({"envFrom": [{}]}, "variable-invalid", "envFrom[0]"),

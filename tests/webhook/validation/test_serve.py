@@ -247,6 +247,9 @@ def test_a_configuration_that_is_too_long_to_read_is_left_to_ray() -> None:
     (48, with_deployment("request_router_config: {}")),
     (50, with_deployment("autoscaling_config: {downscale_to_zero_delay_s: 1}")),
     (51, with_deployment("autoscaling_config: {aggregation_function: mean}")),
+    *((minor, with_deployment(f"{key}: {{}}")) for minor, key in (
+        (54, "placement_group_bundle_label_selector"), (55, "gang_scheduling_config"),
+        (56, "rolling_update_percentage"), (58, "backpressure_config"))),
 ])  # fmt: skip
 def test_a_key_of_a_newer_release_of_ray_is_a_warning(minor: int, text: str) -> None:
     for release, count in ((minor - 1, 1), (minor, 0)):
