@@ -74,7 +74,7 @@ class Probes:
         worker_of: Callable[[Object], Object | None],
         claims: str = "",
         *,
-        ignoring: bool = True,
+        ignoring: bool,
         everywhere: bool = False,
     ) -> None:
         self._everywhere = everywhere

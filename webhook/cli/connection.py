@@ -45,7 +45,7 @@ class ClusterConnection(NamedTuple):
 
     api: Api
     namespace: str
-    ignoring: bool = True
+    ignoring: bool
 
 
 def with_cluster(
