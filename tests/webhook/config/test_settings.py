@@ -267,13 +267,12 @@ def test_every_setting_is_read_by_a_process() -> None:
     assert {*known()} == {name for process in PROCESSES for name in settings_of(process)}
 
 
-@pytest.fixture(name="read", scope="module")
-def _read(tmp_path_factory: pytest.TempPathFactory) -> dict[str, set[str]]:
+@pytest.fixture(name="read")
+def _read(tmp_path: Path) -> dict[str, set[str]]:
     """The settings that each process reads, from its start to its drain."""
-    folder = tmp_path_factory.mktemp("certificates")
-    assert main(["certs", "issue", "--dir", str(folder)]) == 0
+    assert main(["certs", "issue", "--dir", str(tmp_path)]) == 0
     read: dict[str, set[str]] = {process: set() for process in PROCESSES}
-    for tls in (Tls(cert_dir=folder), Tls(source="self-signed")):
+    for tls in (Tls(cert_dir=tmp_path), Tls(source="self-signed")):
         settings = Settings(
             tls=tls,
             installation=Installation(namespace="ray-webhook", components=[*get_args(Component)]),
