@@ -355,9 +355,9 @@ def test_words_of_a_tenant_stay_words(browser: Browser, tmp_path: Path) -> None:
     with serving_cluster() as cluster, dashboard(cluster, tmp_path) as address:
         for page in opened(browser, address):
             cluster.store(scene)  # comes by the feed
-            expect(page.locator(".problem")).to_contain_text(HOSTILE[:20])
+            expect(page.locator(".problem")).to_contain_text([HOSTILE[:20]])
             page.reload()  # and by the page
-            expect(page.locator(".problem")).to_contain_text(HOSTILE[:20])
+            expect(page.locator(".problem")).to_contain_text([HOSTILE[:20]])
             page.locator(f"a.host[href*='{HOST}']").click()
             expect(page.locator("#panel .problem")).to_contain_text(HOSTILE[:20])
             assert page.evaluate("window.hit") is None
