@@ -260,6 +260,7 @@ async def test_a_pod_tells_what_it_was_given_and_whether_it_has_it() -> None:
         path = f"/pod?namespace=team&name={MISSING}"
         shown = parsed((await client.get(path, headers={"hx-request": "true"})).text)
         assert "host 3 of replica 0" in shown.text
+        assert f"kubectl logs -n team {MISSING}" in shown.text
         (other,) = [each for each in shown.every("li", "other") if "TPU_WORKER_ID" in each.text]
         assert "the pod has 2" in other.text
         assert len(shown.every("li", "has-it")) > 3

@@ -91,6 +91,13 @@ def test_a_deployment_above_all_nodes(deployment: Json, path: str) -> None:
     assert [where for where, _ in said(of(gpus(replicas=2), **deployment))] == [path]
 
 
+@pytest.mark.parametrize(("replicas", "nodes"), [(0, "1 node"), (1, "2 nodes")])
+def test_a_limit_per_node_tells_the_number_of_nodes(replicas: int, nodes: str) -> None:
+    few = {"num_replicas": 5, "max_replicas_per_node": 1}
+    ((_, text),) = said(of(gpus(replicas=replicas), **few))
+    assert text == f"1, but num_replicas is 5 and the cluster has at most {nodes}"
+
+
 @pytest.mark.parametrize("deployment", [
     {}, {"ray_actor_options": {}}, {"ray_actor_options": {"num_gpus": 1, "num_cpus": 4}},
     {"ray_actor_options": {"accelerator_type": "A100"}},

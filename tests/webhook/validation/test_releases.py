@@ -2,7 +2,15 @@
 
 import pytest
 
-from tests.harness.ray_objects import Built, a_cluster, a_cron_job, a_service, found
+from tests.harness.ray_objects import (
+    Built,
+    a_cluster,
+    a_cron_job,
+    a_job,
+    a_service,
+    findings,
+    found,
+)
 from webhook.api.release import Release, image_release, parse_release, same_release
 from webhook.validation.crd import NEWEST, releases
 from webhook.validation.field import Field, shorten_path
@@ -56,6 +64,16 @@ def test_an_upgrade_strategy_without_a_type_ends_older_ones_with_the_gate_on() -
 def test_every_release_with_schemas_has_its_gates_and_the_newest_those_of_the_rules() -> None:
     assert list(DEFAULT_GATES) == releases(), "run `make kuberay` for the release"
     assert set(GATES) <= set(default_gates(None)), "rules depend on a gate that is gone"
+
+
+@pytest.mark.parametrize(("job", "since"), [
+    (a_job().spec(submissionMode="InteractiveMode", backoffLimit=1), 4),
+    (a_job().spec(clusterSelector={"ray.io/cluster": "other"}, backoffLimit=1), 6),
+])  # fmt: skip
+def test_retries_of_a_job_that_cannot_be_restarted(job: Built, since: int) -> None:
+    rule = "job-backoff-unsupported"
+    for minor, count in ((since - 1, 0), (since, 1)):
+        assert len(findings(job, rule, settings=RuleSettings(kuberay=(1, minor)))) == count
 
 
 @pytest.mark.parametrize(("release", "refused"), [
