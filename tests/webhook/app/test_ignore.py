@@ -22,7 +22,7 @@ def test_a_label_exempts_a_raycluster_where_it_may(tmp_path: Path, flag: str, le
     state = tmp_path / "state.json"
     state.write_text(json.dumps(cluster))
     with (
-        serving(tmp_path, [state], flag) as running,
+        serving(tmp_path, [state], flag, "--log.admissions=denied") as running,
         ApiServer(running.url, running.authority) as api,
     ):
         pod = api.review(pod_review(a_pod().of("c").worker("g").build()))
@@ -31,6 +31,9 @@ def test_a_label_exempts_a_raycluster_where_it_may(tmp_path: Path, flag: str, le
         assert api.review(object_review(cluster), "/validate")["allowed"] is leaves
         warnings = api.review(object_review(other), "/validate").get("warnings", [])
         assert any("ignore.rayclusters is off" in text for text in warnings) is not leaves
+    lines = map(json.loads, running.log.read_text().splitlines())
+    denied = [line["name"] for line in lines if line["event"] == "admission"]
+    assert denied == ([] if leaves else ["c"]), "with log.admissions"
 
 
 def test_the_index_that_the_controller_reads_knows_it_as_one_like_all_others() -> None:

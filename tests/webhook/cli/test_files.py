@@ -61,6 +61,7 @@ def test_commands_name_a_missing_file_and_advice(tmp_path: Path, run: Run, write
     every = (("validate",), ("preview",), SERVE, ("dashboard", "--state"), *commands)
     (found,) = {error(run, *arguments, missing) for arguments in every}
     assert found.startswith(f"{missing}: No such file or directory: give the path of")
+    assert error(run, "validate", "a\0b").startswith("a b: the file cannot be read: ")
 
 
 @pytest.mark.parametrize("text", ["words\n", "- 1\n", "{}\n", "", "kind: Service\n"])

@@ -263,6 +263,9 @@ def test_a_watch_draws_what_status_draws_and_cuts_nothing(tmp_path: Path) -> Non
         arguments = ("status", "--watch", "--kubeconfig", str(kubeconfig))
         with terminal(*arguments, width=60, height=8) as watch:
             watch.read_until("1 degraded")
+        with terminal(*arguments, "--output=json", width=60, height=8) as printing:
+            printing.read_until("llama")
+    assert printing.text.startswith("{")
     seen = Seen(60, 8)
     seen.write(watch.text)
     assert "■■■■" in seen.text

@@ -4,6 +4,7 @@ import math
 import re
 
 import pytest
+from msgspec import structs
 
 from tests.harness.html_browser import Element, parsed
 from tests.harness.scenes import Scene, instant
@@ -103,6 +104,13 @@ def test_replicas_that_should_be_there_and_are_not_lead_nowhere() -> None:
     (link,) = section.every("a")
     assert link.attributes["href"] == "/?namespace=n&cluster=c"
     assert "not created" in section.text
+
+
+def test_pod_groups_are_on_the_page_of_a_raycluster_and_in_the_list_if_it_is_degraded() -> None:
+    degraded = hostile("a")
+    ready = structs.replace(degraded, problems=(), groups=())
+    shown = [build_list_section(degraded), build_list_section(ready), whole(ready, 1)]
+    assert [len(section.pod_groups) for section in shown] == [1, 0, 1]
 
 
 def test_styles_ask_for_nothing_of_another_site() -> None:

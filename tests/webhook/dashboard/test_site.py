@@ -11,7 +11,7 @@ import pytest
 
 from tests.harness.dashboard_page import Setup, renamed
 from tests.harness.html_browser import Tab, parsed
-from tests.harness.scenes import Scene, llama
+from tests.harness.scenes import Scene, hosts_of, llama
 from tests.webhook.cli.test_hostile_texts import HOSTILE, NEVER
 from tests.webhook.cli.test_hostile_texts import scene as hostile_scene
 from tests.webhook.diagnostics.samples import samples
@@ -253,6 +253,9 @@ async def test_a_missing_host_is_one_click_from_what_its_next_pod_is_given() -> 
         for wrong in ("replica=x", "replica=0&host=99999999999", "replica=0"):
             path = f"/host?namespace=team&cluster=llama&group=tpu&{wrong}"
             assert (await client.get(path)).status_code == 404
+    async with visited(Setup(Scene().without(*hosts_of(0)[:3]).observed())) as client:
+        path = "/host?namespace=team&cluster=llama&group=tpu&replica=0&host=2"
+        assert "TPU_WORKER_ID=2" in parsed((await client.get(path)).text).text
 
 
 async def test_a_pod_tells_what_it_was_given_and_whether_it_has_it() -> None:

@@ -325,6 +325,15 @@ def test_one_address_has_half_of_the_connections() -> None:
             assert server.connections <= 11
 
 
+def test_of_connections_with_reviews_the_one_that_is_idle_longest_ends() -> None:
+    with served({"connections": 4}) as server, server.clients(*["127.0.0.1"] * 2) as (old, other):
+        for connection in (other, old, other):
+            assert asked(connection, REVIEW).endswith(b"0")
+        with server.client() as new:
+            assert asked(new, REVIEW).endswith(b"0")
+            assert (is_open(old), is_open(other)) == (False, True)
+
+
 def test_a_connection_that_waits_for_its_answer_is_not_ended_to_make_room() -> None:
     gate = threading.Event()
 

@@ -73,7 +73,8 @@ class Simulation:
         self.lists = Lists()
         self.members = Membership()
         self.store = Scripted()
-        self.identities: Identities = self.lists.identities(self.members, self.store)
+        self.reservations = self.lists.reservations(self.members, ClusterIndex(), self.store)
+        self.identities = Identities(self.reservations)
 
     async def reserve_later(
         self,
@@ -134,6 +135,7 @@ def test_an_entry_without_a_pod_goes_after_a_list_a_minute_later(simulation: Sim
     assert (simulation.place("b"), simulation.lists.reads) == ((1, 0), [])
     simulation.lists.time += 0.2
     assert (simulation.place("c"), simulation.lists.reads) == ((0, 0), [KEY])
+    assert simulation.reservations.counts["lists"] == 1
 
 
 def test_a_copy_of_a_pod_keeps_the_entry_when_the_pod_is_gone(simulation: Simulation) -> None:
@@ -161,6 +163,8 @@ def test_a_retried_review_gets_its_identity_and_renews_old_entries(simulation: S
     simulation.lists.time += RENEW_SECONDS + 1
     assert (simulation.reserve("a"), simulation.store.writes) == (first, 2)
     assert simulation.table()[0].made == simulation.lists.time
+    counts = {"writes": 2, "reserved": 2, "repeated": 1}
+    assert simulation.reservations.counts == counts
 
 
 def test_a_retried_review_whose_place_is_taken_is_refused(simulation: Simulation) -> None:
@@ -189,7 +193,10 @@ def test_writes_that_always_conflict_end_with_the_deadline(simulation: Simulatio
     simulation.store.before = {number: Conflict() for number in range(1, 99)}
     with pytest.raises(NotNow, match="in time"):
         simulation.reserve("a")
-    assert simulation.store.writes <= TRY_SECONDS + 1
+    writes = simulation.store.writes
+    assert writes <= TRY_SECONDS + 1
+    counts = {"writes": writes, "conflicts": writes, "unavailable": 1}
+    assert simulation.reservations.counts == counts
 
 
 def test_an_entry_that_took_long_to_write_is_rewritten_first(simulation: Simulation) -> None:
