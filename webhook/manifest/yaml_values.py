@@ -311,8 +311,8 @@ class Converter:
         self._path: list[str | int] = []
         self._done: dict[int, Any] = {}
         self._open: set[int] = set()
-        self._sizes: dict[int, int] = {}
-        """The number of values in each map and list, with aliases written out."""
+        self._sizes: dict[int, tuple[int, int]] = {}
+        """The numbers of values and levels in each map and list, with aliases written out."""
 
     def value(self, node: Node) -> Any:  # noqa: ANN401 - JSON has values of every type
         """Return the value of a node. Raises ManifestError for values that JSON lacks."""
@@ -322,8 +322,8 @@ class Converter:
         key = id(node)
         if key in self._done:
             return self._done[key]
-        if key in self._open or len(self._open) > DEEPEST:
-            raise self._error(node, "an alias within itself, or nested too deeply")
+        if key in self._open:
+            raise self._error(node, "an alias within itself")
         self._open.add(key)
         value = self._map(node) if isinstance(node, MappingNode) else self._list(node)
         self._open.discard(key)
@@ -333,9 +333,15 @@ class Converter:
             if isinstance(node, MappingNode)
             else node.value
         )
-        self._sizes[key] = 1 + sum(self._sizes.get(id(child_node), 1) for child_node in below)
-        if self._sizes[key] > VALUES_MAX:
+        sizes = [self._sizes.get(id(child_node), (1, 0)) for child_node in below]
+        values = 1 + sum(size for size, _ in sizes)
+        depth = 1 + max((levels for _, levels in sizes), default=0)
+        self._sizes[key] = values, depth
+        if values > VALUES_MAX:
             raise self._error(node, f"aliases that stand for more than {VALUES_MAX} values")
+        if depth > DEEPEST:
+            message = f"nested too deeply with its aliases: write at most {DEEPEST} levels"
+            raise self._error(node, message)
         return value
 
     def _list(self, node: Node) -> list[Any]:

@@ -84,12 +84,25 @@ def test_duplicate_keys_are_those_of_the_object_with_its_lines() -> None:
      [{"a": [{"b": 1}], "c": 2}, {"d": 1}, {"e": 1}]),
     ("{{ a }}: 1\n", ["given.yaml:1: a key that is not a scalar"]),
     (f"a: {'[' * 300}\n---\nb: 1\n", ["given.yaml:1: nested too deeply", {"b": 1}]),
+    ("a: &a [*a]\n---\nb: 1\n", ["given.yaml:1: an alias within itself", {"b": 1}]),
 ])  # fmt: skip
 def test_a_broken_document_hides_no_other(text: str, values: list[object]) -> None:
     found = read_all(text)
     assert len(found) == len(values)
     for item, value in zip(found, values, strict=True):
         assert item == value or str(item).startswith(str(value))
+
+
+@pytest.mark.parametrize("levels", [200, 201])
+def test_nesting_is_counted_with_aliases(levels: int) -> None:
+    inner, outer = "[" * 99 + "]" * 99, levels - 1 - 99
+    (found,) = read_all(f"a: &a {inner}\nb:\n- {'[' * (outer - 1)}*a{']' * (outer - 1)}\n")
+    assert isinstance(found, dict) is (levels == 200)
+    if levels > 200:
+        assert (
+            str(found)
+            == "given.yaml:1: nested too deeply with its aliases: write at most 200 levels"
+        )
 
 
 def test_a_document_that_is_not_text_hides_no_other() -> None:
