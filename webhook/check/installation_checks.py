@@ -527,8 +527,6 @@ def _other_refusal(tried: Tried, what: str) -> Found:
     if failed is not None:
         advice = next(remedy for cause, remedy in _CAUSES if re.search(cause, tried.refused))
         return "error", f"the API server cannot call {failed[1]}: {tried.refused}", advice
-    if not tried.refused:
-        return "unknown", f"no dry run of {what} was made", "name a namespace with -n"
     message = f"a dry run of {what} is refused"
     if tried.reason == "forbidden" and "admission webhook" not in tried.refused:
         return "unknown", f"{message}: {tried.refused}", "use an account that may create it"

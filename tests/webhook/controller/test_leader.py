@@ -27,7 +27,10 @@ async def begin(time: PassingTime, processes: list[Candidate], seconds: float) -
     await time.pass_by(seconds)
 
 
-async def test_of_many_that_start_at_once_one_works_and_goes_on_working() -> None:
+async def test_of_many_that_start_at_once_one_works_and_goes_on_working(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level("INFO", "webhook.controller")
     async with candidates(5) as (time, lease, found):
         for process in found:
             process.start()
@@ -41,6 +44,7 @@ async def test_of_many_that_start_at_once_one_works_and_goes_on_working() -> Non
         assert lease.writes <= 62, "one renewal every two seconds"
         assert lease.reads <= 62 + 4 * 120 / POLL_SECONDS, "the others poll twice a second"
         assert all(each.leader.answered for each in found)
+        assert caplog.text.count("; this process stands by") == 4, "each of the others, once"
 
 
 async def test_who_is_asked_to_end_stops_working_first_and_another_begins_within_a_second() -> None:

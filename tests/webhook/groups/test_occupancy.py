@@ -71,6 +71,7 @@ def test_a_replica_with_a_marked_host_gets_no_other_until_that_is_gone() -> None
     put(0, marked=True)
     put(1, marked=False)
     assert following() == (1, 0)
+    assert members.group(key).taken(0) == -1, "nor has it a free host"
     put(1, marked=True)
     members.remove("pod-0")
     assert following() == (1, 0)

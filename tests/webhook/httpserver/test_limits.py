@@ -19,7 +19,7 @@ from tests.harness.server import Running
 from tests.webhook.httpserver.test_answers import connected, post
 from webhook.certs.context import SwappingContext
 from webhook.httpserver.one_write import JSON
-from webhook.httpserver.protocol import PortLimits
+from webhook.httpserver.protocol import LimitedProtocol, PortLimits
 from webhook.httpserver.server import HttpServer
 
 HEAD = b"POST / HTTP/1.1\r\nhost: x\r\n"
@@ -329,8 +329,9 @@ def test_of_connections_with_reviews_the_one_that_is_idle_longest_ends() -> None
     with served({"connections": 4}) as server, server.clients(*["127.0.0.1"] * 2) as (old, other):
         for connection in (old, other):
             assert asked(connection, REVIEW).endswith(b"0")
-        by_port = {each.client[1]: each for each in server.server.server_state.connections}
-        by_port[old.getsockname()[1]].since -= 1  # two reviews may end in the same millisecond
+        for idle in cast("set[LimitedProtocol]", server.server.server_state.connections):
+            if idle.client == old.getsockname():
+                idle.since -= 1  # two reviews may end in the same millisecond
         with server.client() as new:
             assert asked(new, REVIEW).endswith(b"0")
             assert (is_open(old), is_open(other)) == (False, True)
