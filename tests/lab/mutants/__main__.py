@@ -22,9 +22,10 @@ from tests.lab.mutants.executions import DATA, Executions, measure
 SAMPLER: Final = ROOT / ".cache" / "mutants" / "bin" / "python"
 SHARE: Final = 0.93
 """What has to be killed."""
-SECONDS: Final = 900
-"""A mutant that takes longer is killed: it never ends."""
+SECONDS: Final = 1800
+"""A mutant whose tests take longer counts as a survivor: what they would find is unknown."""
 TEST_SECONDS: Final = 120
+"""A test that takes longer never ends, and kills the mutant."""
 FIRST: Final = 30
 """Tests that run before the others: to collect these few takes less time, and they kill most."""
 MEMORY: Final = 4 << 30
@@ -98,7 +99,7 @@ def run(folder: Path, tests: list[str]) -> int:
                 timeout=SECONDS,
             )  # fmt: skip
         except subprocess.TimeoutExpired:
-            return 1
+            return PASSED
     return done.returncode
 
 
