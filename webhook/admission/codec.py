@@ -18,8 +18,6 @@ from webhook.api.review import (
     Answer,
     BadReview,
     Cause,
-    GroupVersionKind,
-    GroupVersionResource,
 )
 
 T = TypeVar("T")
@@ -93,10 +91,6 @@ _RESOURCES: Final = {
 _KINDS: Final = {(group, resource): kind for (group, kind), resource in _RESOURCES.items()}
 
 
-_POD: Final = GroupVersionKind("", "v1", "Pod")
-_PODS: Final = GroupVersionResource("", "v1", "pods")
-
-
 def decode_pod(body: bytes) -> AdmissionRequest[Pod]:
     """Return the request of a review with its objects as Pods. Raises BadReview.
 
@@ -158,7 +152,7 @@ def _check_review(review: _Review[T]) -> AdmissionRequest[T]:
         raise BadReview(msg)
     kind, resource = request.kind, request.resource
     # The kind of a subresource differs from that of its resource, such as Binding of pods.
-    if request.sub_resource or (kind == _POD and resource == _PODS):
+    if request.sub_resource:
         return request
     expected = _RESOURCES.get((kind.group, kind.kind), resource.resource)
     expected_kind = _KINDS.get((resource.group, resource.resource), kind.kind)
@@ -172,7 +166,7 @@ def _check_review(review: _Review[T]) -> AdmissionRequest[T]:
             "is not a "
             f"{resource.group}/{resource.version} {resource.resource}"
         )
-        raise BadReview(msg[:300])
+        raise BadReview(msg)
     return request
 
 

@@ -161,10 +161,12 @@ def find_start_fault(
     prepared = pod.condition("PodReadyToStartContainers")
     statuses = pod.status.every_container
     started = any(status.state.running or status.state.terminated for status in statuses)
-    last = max((event.last or 0.0 for event in events), default=0.0)
-    first = min((event.first or 0.0 for event in events), default=0.0)
+    if not events or started or pod.ended:
+        return None
+    last = max(event.last or 0.0 for event in events)
+    first = min(event.first or 0.0 for event in events)
     until = last + _EVENT_SECONDS
-    if started or pod.ended or until <= now or last - first < _SHORT_SECONDS:
+    if until <= now or last - first < _SHORT_SECONDS:
         return None
     if prepared is not None and prepared.is_true:
         return None

@@ -23,8 +23,8 @@ BASIC: Final = 0
 
 _COUNT_MAX: Final = (1 << 31) - 1
 
-Occupied = tuple[frozenset[str], ...]
-"""For each worker group in the order of the spec, the names of replicas with a taken identity."""
+Occupied = dict[str, frozenset[str]]
+"""By worker group, in the order of the spec, the names of replicas with a taken identity."""
 
 
 class WorkloadTemplate(Struct, frozen=True, gc=False):
@@ -86,11 +86,11 @@ def list_replica_names(cluster_config: RayClusterConfig, members: Membership) ->
     """Return the taken identities as far as desired objects depend on them: cheap to compute and to
     compare.
     """
-    keys = [
-        GroupKey(cluster_config.namespace, cluster_config.uid, name)
+    namespace, uid = cluster_config.namespace, cluster_config.uid
+    return {
+        name: members.group(GroupKey(namespace, uid, name)).replica_names
         for name in cluster_config.groups
-    ]
-    return tuple([members.group(key).replica_names for key in keys])
+    }
 
 
 def build_desired(cluster_config: RayClusterConfig, taken: Occupied) -> Desired:
@@ -145,7 +145,7 @@ def _whole(cluster_config: RayClusterConfig, taken: Occupied) -> Iterator[_Templ
         template,
         _head_priority(cluster_config),
         [scheduling_groups.cluster_pod_group(cluster_config.name)],
-        any(taken),
+        any(taken.values()),
         head=True,
     )
 
@@ -161,8 +161,8 @@ def _by_group(cluster_config: RayClusterConfig, taken: Occupied) -> Iterator[_Te
         live=False,
         head=True,
     )
-    for (name, group), replicas in zip(cluster_config.groups.items(), taken, strict=True):
-        yield _group(cluster_config, name, group, replicas)
+    for name, group in cluster_config.groups.items():
+        yield _group(cluster_config, name, group, taken[name])
 
 
 def _group(
@@ -188,14 +188,14 @@ def _group(
 
 def _by_replica(cluster_config: RayClusterConfig, taken: Occupied) -> Iterator[_TemplateGroups]:
     """Yield each multi-host group, with a PodGroup for each replica with a taken identity."""
-    for (name, group), replicas in zip(cluster_config.groups.items(), taken, strict=True):
+    for name, group in cluster_config.groups.items():
         if group.num_of_hosts > 1:
             template = WorkloadTemplate(
                 scheduling_groups.template_name(name), _clamp_count(group.num_of_hosts)
             )
             named = [
                 scheduling_groups.replica_pod_group(cluster_config.name, name, replica)
-                for replica in sorted(replicas)
+                for replica in sorted(taken[name])
                 if replica
             ]
             yield _TemplateGroups(template, _priority(group), named, live=True, replica=True)

@@ -31,8 +31,8 @@ BYTES_MAX: Final = 200 * 1024
 """Maximum of a table. The API server stores at most 256 KiB of annotations."""
 CLEANUP_SECONDS: Final = 600.0
 _FIRST_CLEANUP_SECONDS: Final = 60.0
-_READ_SECONDS: Final = 3.0
-_WRITE_SECONDS: Final = 2.0
+_TABLE_SECONDS: Final = 2.0
+"""Deadline of a read or write of a table: both end in half of the API server's timeout."""
 _LIST_SECONDS: Final = 30.0
 _PAGE_LEASES: Final = 100
 _NOT_SWEPT: Final = "reservations: those of %s cannot be swept: %s"
@@ -100,7 +100,7 @@ class LeaseStore:
     async def get(self, key: TableKey) -> Stored | None:
         """Return the current table, or None. Raises UnknownOutcome and NotNow."""
         try:
-            lease = await self._api.find(f"{self._path}/{name_of(key)}", Bare, _READ_SECONDS)
+            lease = await self._api.find(f"{self._path}/{name_of(key)}", Bare, _TABLE_SECONDS)
         except ApiError as error:
             raise _build_lease_error("read", key, error) from error
         if lease is None:
@@ -134,9 +134,9 @@ class LeaseStore:
         lease = self._lease(name, meta)
         try:
             if replaces:
-                body = await self._api.replace(f"{self._path}/{name}", lease, _WRITE_SECONDS)
+                body = await self._api.replace(f"{self._path}/{name}", lease, _TABLE_SECONDS)
             else:
-                body = await self._api.create(self._path, lease, _WRITE_SECONDS)
+                body = await self._api.create(self._path, lease, _TABLE_SECONDS)
             stored = decode_response(body, Bare).metadata
         except ApiError as error:
             # A Lease that was deleted by hand: reserve again from what is known, instead of a
@@ -247,7 +247,7 @@ class LeaseStore:
         try:
             path = f"{self._path}/{meta.name}"
             # At the version that was read: a table that was written since is in use.
-            await self._api.delete(path, meta.uid or "", meta.resource_version, _WRITE_SECONDS)
+            await self._api.delete(path, meta.uid or "", meta.resource_version, _TABLE_SECONDS)
         except ApiError as error:
             if error.reason not in {"conflict", "missing"}:
                 raise
@@ -256,7 +256,7 @@ class LeaseStore:
         """Create a Lease in a dry run, and return why that is not possible."""
         lease = self._lease(f"{_PREFIX}dry-run", {})
         try:
-            await self._api.create(self._path, lease, _WRITE_SECONDS, DRY_RUN)
+            await self._api.create(self._path, lease, _TABLE_SECONDS, DRY_RUN)
         except ApiError as error:
             return f"Leases cannot be created in namespace {self._namespace}: {error}"
         return ""

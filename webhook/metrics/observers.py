@@ -108,8 +108,7 @@ class ReviewObserver:
             host=host,
         )
         self._reviews.append((line, time(), seconds))
-        if causes or rules:
-            self._counts.reasons(kind, answer)
+        self._counts.reasons(kind, answer)
         # Bounds the memory and the time of one batch, which holds the event loop.
         if len(self._reviews) >= _BATCH_LINES:
             self._write()

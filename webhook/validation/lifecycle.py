@@ -172,8 +172,9 @@ def volume_medium_unknown(cluster: ClusterSpec) -> Iterator[Fault]:
     for group in cluster.every_group:
         for volume in (group.pod / "volumes").items() if "volumes" in group.pod.map else ():
             medium = volume / "emptyDir" / "medium"
-            if medium.text not in ("", _MEMORY, "HugePages") and medium.text[:10] != "HugePages-":
-                message = f"medium is {shorten(medium.text)!r}: write {_MEMORY}, or remove it"
+            kind = medium.text
+            if kind not in ("", _MEMORY, "HugePages") and not kind.startswith("HugePages-"):
+                message = f"medium is {shorten(kind)!r}: write {_MEMORY}, or remove it"
                 yield Fault(medium, message)
 
 

@@ -8,6 +8,7 @@ from typing import Final
 from webhook.api import names
 from webhook.api.formats import shorten
 from webhook.api.objects import TemplateSpec
+from webhook.api.quantity import read_number
 from webhook.api.review import FORBIDDEN, NOT_SUPPORTED, REQUIRED
 from webhook.groups.annotations import (
     CLUSTER,
@@ -19,6 +20,7 @@ from webhook.groups.annotations import (
 from webhook.groups.compute_domains import has_own
 from webhook.groups.scheduling_groups import NO_GANG, Gang, read_gang
 from webhook.validation.cluster import ClusterSpec, GroupSpec
+from webhook.validation.crd import INT32
 from webhook.validation.field import Field
 from webhook.validation.finding import Fault
 from webhook.validation.ray_object import Job
@@ -306,11 +308,7 @@ def _slice_size(group: GroupSpec) -> int:
     """
     field = group.annotations.key(names.KUEUE_SLICE_SIZE)
     size_text = field.text if field.given else str(group.hosts)
-    return (
-        int(size_text)
-        if size_text.isascii() and size_text.isdigit() and len(size_text) < len(str(2**31))
-        else 0
-    )
+    return read_number(size_text.lstrip("0"), INT32[1]) or 0
 
 
 def compute_domain_not_kept(cluster: ClusterSpec) -> Iterator[Fault]:

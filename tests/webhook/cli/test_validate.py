@@ -496,7 +496,8 @@ def test_levels_are_those_of_the_settings_file_of_a_repository(
     ("devices: {GPU: [a/b]}", "device GPU exists: use another name; `ray-webhook settings"),
     ("profiles: {fabric: {A: 1}}", "$.profiles"),
     ("validations: {levels: {}}", "there is no section 'validations'; known are "),
-    ("validation: {kuberay: '9.9'}", "there are no rules for KubeRay 9.9"),
+    ("validation: {kuberay: '9.9'}", "there are no rules for KubeRay 9.9: write one of 1.1, "),
+    ("validation: {kuberay: '1.0'}", ", 1.6, 1.7\n"),
     ("validation: {kuberay: new}", "validation.kuberay is 'new': write a release such as 1.6"),
 ])  # fmt: skip
 def test_a_wrong_settings_file_is_refused(

@@ -262,6 +262,8 @@ def test_pods_that_have_lost_the_label_of_their_group_are_distinguished() -> Non
 def test_replicas_of_a_group_whose_number_of_hosts_grew_are_found() -> None:
     scene = Scene(llama(replicas=1))
     scene.cluster["spec"]["workerGroupSpecs"][0]["numOfHosts"] = 8
+    change = {"manager": "kubectl", "time": CREATED, "fieldsV1": {"f:spec": {"f:x": {}}}}
+    scene.cluster["metadata"]["managedFields"] = [change]  # in the same second as the pods
     (found,) = (each for each in scene.examined().every_problem if each.id == "hosts-changed")
     assert (
         "another numOfHosts than 8: llama-tpu-worker-0-0 has TPU_WORKER_HOSTNAMES=" in found.message

@@ -97,6 +97,11 @@ def test_a_review_that_contradicts_itself_is_400(
     assert [text for text in says if text not in answer.text] == []
 
 
+def test_a_refusal_has_at_most_1000_characters(api: ApiServer) -> None:
+    review = a_review(kind={"group": "", "version": "v1", "kind": "Pod" * 1000})
+    assert len(api.post("/mutate", json.dumps(review).encode()).text) == 1000
+
+
 @pytest.mark.parametrize("kind", ["text/plain", "application/yaml", "", "application/jsonp"])
 def test_another_content_type_is_415(api: ApiServer, kind: str) -> None:
     answer = api.post(

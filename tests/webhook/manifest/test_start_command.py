@@ -60,7 +60,7 @@ def test_amounts_of_the_container(resources: Object, added: str) -> None:
     ({"rayStartParams": {"num-cpus": "1", "no-monitor": "true", "verbose": "false"}},
      f"{DEFAULTS} --no-monitor --num-cpus=1"),
     ({"rayStartParams": {"include-dashboard": "false"}}, f"--include-dashboard=false {DEFAULTS}"),
-    ({"resources": {"CPU": "3", "nvidia.com/gpu": "1", "A": "1500m"}},
+    ({"resources": {"CPU": "3", "nvidia.com/gpu": "1", "B": "x", "A": "1500m"}},
      f"{DEFAULTS} --num-cpus=3 --num-gpus=1 --resources='{{\"A\":1.5}}'"),
     ({"labels": {"b": "1", "a": "2"}}, f"--labels=a=2,b=1 {DEFAULTS}"),
 ])  # fmt: skip

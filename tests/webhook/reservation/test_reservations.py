@@ -21,6 +21,7 @@ from webhook.groups.identity import MAX_REPLICAS, GroupKey, HostIdentity
 from webhook.groups.identity_index import Member, Membership
 from webhook.groups.required_reads import ReadGroup
 from webhook.kubeclient.client import Api
+from webhook.kubeclient.errors import ApiError
 from webhook.kubeclient.timeouts import ServerTime
 from webhook.reservation.allocation import BLOCK, RENEW_SECONDS, VACANT_SECONDS, Request
 from webhook.reservation.identities import Identities
@@ -350,6 +351,22 @@ def test_a_table_that_was_deleted_by_hand_is_written_again_with_what_is_known() 
     api.server.leases.clear()
     assert simulation.place("b") == (1, 0)
     assert api.entries("g").keys() == {(0, 0), (1, 0)}
+
+
+def test_without_answers_a_review_ends_in_time_for_a_second_one(simulation: Simulation) -> None:
+    async def wait(carry_out: object, seconds: float) -> bytes:
+        del carry_out
+        simulation.lists.time += seconds
+        waits.append(seconds)
+        raise ApiError("timeout", "no answer")
+
+    api, waits = Direct(), list[float]()
+    api.ask = wait  # type: ignore[method-assign]
+    simulation.identities = simulation.lists.identities(simulation.members, lease_store(api))
+    with pytest.raises(NotNow, match="did not answer in time"):
+        asyncio.run(simulation.reserve_later("a"))
+    assert len(waits) == 2  # a write and a read
+    assert sum(waits) <= 5  # half of the time of the API server
 
 
 def test_the_time_of_the_api_server_never_goes_back_and_is_unknown_at_first() -> None:

@@ -111,7 +111,7 @@ def test_a_program_that_loses_its_quotes(command: list[str]) -> None:
     ["bash", "-c", "ulimit -n 65536; echo head; $KUBERAY_GEN_RAY_START_CMD"],
     ["bash", "-c", "ray start --address=x --block & sleep 10; python s.py"],
     ["ray", "start", "--address=x", "--block"], ["(vllm serve m &)"], ["vllm serve m & sleep 1"],
-    ["uvicorn --version"], ["sleep 10"],
+    ["uvicorn --version"], ["sleep 10"], ["( (x); vllm serve m; y) & echo"],
     ["while true; do pip install x && break; sleep 1; done"],
     ["while true; do x; sleep 1; done & echo"], ["pip install x  # tools\necho"],
 ])  # fmt: skip

@@ -90,6 +90,7 @@ def refused_fields(
             {"name": "a", "hostPath": {"path": "/a", "type": text}},
             {"name": "b", "configMap": {"name": "c", "defaultMode": mode}},
             {"name": "c", "image": {"reference": "a", "pullPolicy": text}},
+            {"name": "d", "emptyDir": {"medium": "HugePages-2Mi"}},
         ],
     ).container(
         imagePullPolicy=text, terminationMessagePolicy=text,

@@ -284,7 +284,8 @@ GATES = [{"name": ELASTIC}]
 QUEUED: dict[str, tuple[ClusterBuilder, set[str]]] = {
     "an elastic job and its gate": (a_queued().annotated(ELASTIC, "true")
      .pod(schedulingGates=GATES).head_pod(schedulingGates=GATES), set()),
-    "slices of 20 hosts": (a_queued(size="20"), set()),
+    "slices of 20 hosts": (a_queued(size="020"), set()),
+    "slices of all hosts that Kueue can count": (a_queued(1, "2147483647"), set()),
     "single hosts": (in_queue().group(), set()),
     "hosts that are all kept together": (in_queue().group(hosts=2)
      .pod_annotation(names.KUEUE_REQUIRED_TOPOLOGY, LEVEL), set()),
@@ -299,7 +300,7 @@ def test_queues_need_slices_of_whole_replicas(cluster: ClusterBuilder, expected:
     assert rules(cluster) == expected
 
 
-@pytest.mark.parametrize("size", ["0", "1", "3", "-2", "two", "", "9" * 30, " 2"])
+@pytest.mark.parametrize("size", ["0", "1", "3", "-2", "two", "", "9" * 30, " 2", "2147483648"])
 def test_a_slice_that_cuts_a_replica_is_denied(size: str) -> None:
     field = f"spec.workerGroupSpecs[0].template.metadata.annotations[{names.KUEUE_SLICE_SIZE}]"
     assert found(a_queued(size=size)) == {("kueue-slice-size", field)}

@@ -74,7 +74,7 @@ def _names(cluster_config: RayClusterConfig, taken: Occupied) -> Iterator[str]:
         for group in domains.groups:
             yield domain_name(WORKER_GROUP, *ids, group)
     else:
-        for group, replicas in zip(cluster_config.groups, taken, strict=True):
+        for group, replicas in taken.items():
             for replica in sorted(replicas if group in domains.groups else ()):
                 if replica:
                     yield domain_name(domains.scope, *ids, group, replica)
