@@ -93,7 +93,7 @@ class SetPreStop(Struct, frozen=True, gc=False):
     container: str
     command: tuple[str, ...]
     why: str
-    has_lifecycle: bool = False
+    has_lifecycle: bool
 
 
 class SetAmount(Struct, frozen=True, gc=False):

@@ -194,9 +194,7 @@ def _template(
         return None  # the term may be equal to that of some replica
     sample = read_replica(pod, identity, cluster, group, holder=holder, policy=policy)
     holders = _HOLDERS if holder else ("", "")
-    patch, other = [
-        _build_probe_patch(sample, *pair) for pair in zip(_PROBES, holders, strict=True)
-    ]
+    patch, other = map(partial(_build_probe_patch, sample), _PROBES, holders)
     if patch is None or other is None or len(patch) > _TEMPLATE_BYTES_MAX:
         return None
     template = _insert_holes(patch, len(sample.processes))

@@ -60,10 +60,11 @@ def _type(name: str | int) -> Any:  # noqa: ANN401 - a type
 
 
 @cache
-def _group_type() -> Any:  # noqa: ANN401 - a type
+def _groups_type() -> Any:  # noqa: ANN401 - a type
     schema = schema_of(None)
-    spec = schema.part(schema.part(schema.roots["v1/RayCluster"]).below("spec") or "")
-    return _type(schema.part(spec.below(_GROUPS) or "").list or "")
+    root = schema.part(schema.roots["v1/RayCluster"])
+    spec = schema.part((root.fields or {})["spec"])
+    return _type((spec.fields or {})[_GROUPS])
 
 
 def _fits(value: Any, kind: str) -> bool:  # noqa: ANN401 - JSON has values of every type
@@ -98,7 +99,7 @@ def value_not_decodable(ray_object: RayObject) -> Iterator[Fault]:
     try:
         convert(ray_object.root.value, _type(root))
         for group in groups if type(groups) is list else ():
-            convert(group, _group_type())
+            convert([group], _groups_type())
     except ValidationError:  # the value may still fit
         for field, part in walk_schema(ray_object.root, schema, root):
             value_text = shorten(str(field.value))

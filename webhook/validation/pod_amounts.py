@@ -165,7 +165,8 @@ class TemplateReader:
             pod_level=bool(resources.get("requests") or resources.get("limits")),
             requests=requests,
             limits=limits,
-            usage={"pods": 1000, "count/pods": 1000, **self._limits.usage(requests, limits)},
+            usage=dict.fromkeys(("pods", "count/pods"), 1000)
+            | self._limits.usage(requests, limits),
             priority_class=named if type(named) is str else "",
             terminating=type(deadline) is int and deadline >= 0,
             cross_namespace=bool(affinity) and _crosses_namespaces(Field(affinity)),

@@ -225,7 +225,7 @@ GROUP_OF_2 = (counted("a", "0", "1"), counted("b", "1", "2"))
     ((), counted("a", "4", "4"), None, AT_INDEX, "not below shard-count 4"),
     *(((), counted("a", "", text), None, AT_COUNT, "") for text in ("x", "08")),
     ((A1, counted("b", "1", "16")), counted("c", "", "8"), None, AT_COUNT, "write 16"),
-    ((A1, B5), counted("a", "0", "5"), A1, AT_COUNT, "b has index 5"),
+    ((A1, B5), counted("a", "0", "5"), A1, AT_COUNT, "index 5, which is not below 5: write 6 "),
     (NO_COUNT, counted("a", "0", "5"), NO_COUNT[0], AT_COUNT, "b has index 5"),
     (NO_COUNT, counted("c", "", "5"), None, AT_COUNT, "b has index 5"),
     ((), counted("a", "5", "5"), A5, AT_INDEX, ""),

@@ -54,19 +54,19 @@ class LeaseInMemory:
 class View(Lease):
     """A Lease through the connection of one process, which may break."""
 
-    def __init__(self, lease: LeaseInMemory) -> None:
+    def __init__(self, lease: LeaseInMemory, time: PassingTime) -> None:
         self.name = "ray-webhook/controller"
-        self.reachable = True
-        self._lease = lease
+        self.reachable, self.refused = True, True
+        self._lease, self._time = lease, time
 
     async def read(self, seconds: float) -> tuple[Holding, str]:
-        self._check(seconds)
+        await self._check(seconds)
         self._lease.reads += 1
         return self._lease.holding, str(self._lease.version) if self._lease.version else ""
 
     async def write(self, holding: Holding, version: str, seconds: float) -> None:
         """Write the Lease, after others had the time to be faster."""
-        self._check(seconds)
+        await self._check(seconds)
         await asyncio.sleep(0)
         if version != (str(self._lease.version) if self._lease.version else ""):
             raise ApiError("conflict", "another process was faster")
@@ -74,9 +74,11 @@ class View(Lease):
         self._lease.version += 1
         self._lease.writes += 1
 
-    def _check(self, seconds: float) -> None:
+    async def _check(self, seconds: float) -> None:
         assert seconds >= 0
         if not self.reachable:
+            if not self.refused:
+                await self._time.time_source.sleep(seconds)
             raise ApiError("refused", "no connection to the API server")
 
 
@@ -108,7 +110,7 @@ class Candidate:
     def __init__(self, time: PassingTime, lease: LeaseInMemory, identity: str) -> None:
         self.identity = identity
         self.work = Work()
-        self.view = View(lease)
+        self.view = View(lease, time)
         self.leader = Leader(self.view, identity, [self.work.run], time_source=time.time_source)
         self._task: asyncio.Task[None] | None = None
 
@@ -146,6 +148,7 @@ async def candidates(
         yield time, lease, found
     finally:
         for each in found:
+            each.view.refused = True
             await each.stop()
 
 

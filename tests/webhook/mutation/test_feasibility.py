@@ -104,11 +104,12 @@ SHARD = a_cluster("c").group("g", hosts=2).opting(shard_group="search")
 
 @pytest.mark.parametrize(("pod", "cluster", "text"), [
     (addressed(60), a_cluster("c").group("g", hosts=4096), "12288 addresses in 60 containers"),
+    (addressed(600), a_cluster("c").group("g", hosts=2), "6 addresses in 600 containers"),
     (a_pod().worker("g").of("c").tpu(9_000_000).topology("3000x3000"),
      a_cluster("c").group("g").opting(profiles="torch-tpu"), "9000000 addresses in 1 containers"),
     *((crowded(pod), SHARD, "3001 containers add 6002000 bytes")
       for pod in (a_pod().of("c").head(), a_pod().of("c").worker("g").gpu(8))),
-], ids=["addresses", "chips", "containers of a head", "containers"])  # fmt: skip
+], ids=["addresses", "two hosts", "chips", "containers of a head", "containers"])  # fmt: skip
 def test_a_pod_to_which_too_much_would_be_added_is_refused_with_the_size(
     pod: PodBuilder, cluster: ClusterBuilder, text: str
 ) -> None:

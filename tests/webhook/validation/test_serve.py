@@ -76,8 +76,9 @@ REFUSED = (
     (of("  deployments: [Mango, {name: Kiwi}]"), VALUE,
      f"{FIRST}.deployments[0]"),
     (of("  port: 8000"), APPLICATION, f"{FIRST}.port"),
-    (with_deployment("num_replicas: 0"), VALUE, f"{DEPLOYMENT}.num_replicas"),
-    (with_deployment("num_replicas: two"), VALUE, f"{DEPLOYMENT}.num_replicas"),
+    *((with_deployment(f"{field}: {value}"), VALUE, f"{DEPLOYMENT}.{field}") for field, value in (
+        ("num_replicas", 0), ("num_replicas", "two"), ("max_queued_requests", "'2'"),
+        ("health_check_period_s", 0))),
     (with_deployment("num_replicas: 2\nautoscaling_config: {max_replicas: 4}"), VALUE,
      f"{DEPLOYMENT}.num_replicas"),
     (with_deployment("autoscaling_config: {min_replicas: 4, max_replicas: 2}"), VALUE,
@@ -90,7 +91,6 @@ REFUSED = (
     (of("  runtime_env: {pip: [torch], conda: env.yaml}"), VALUE, f"{ENV}.conda"),
     *((f"proxy_location: {location}\n{of('')}", VALUE, f"{CONFIG}.proxy_location")
       for location in ("Everywhere", "NoServer", "everynode")),
-    (with_deployment("max_queued_requests: '2'"), VALUE, f"{DEPLOYMENT}.max_queued_requests"),
     (of("  logging_config: {enable_access_log: 2}"), VALUE,
      f"{FIRST}.logging_config.enable_access_log"),
     ("applications: [{import_path: 5}]", APPLICATION, IMPORT),
