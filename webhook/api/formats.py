@@ -21,10 +21,6 @@ _DNS_SUBDOMAIN: Final = re.compile(
     r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*"
 )
 LABEL_VALUE: Final = re.compile(r"([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?")
-_QUALIFIED_NAME: Final = re.compile(
-    r"(?:(?P<prefix>[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*)/)?"
-    r"(?P<name>[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)"
-)
 
 
 # https://github.com/distribution/reference/blob/main/regexp.go
@@ -69,9 +65,8 @@ def is_qualified_name(text: str) -> bool:
     """Return whether `text` can be the key of a label, an annotation or a node label (`prefix/name`
     or `name`).
     """
-    match = _QUALIFIED_NAME.fullmatch(text)
-    # The limits of the Kubernetes API.
-    return match is not None and len(match["prefix"] or "") <= 253 and len(match["name"]) <= 63  # noqa: PLR2004
+    prefix, slash, name = text.rpartition("/")
+    return bool(name) and is_label_value(name) and (not slash or is_dns_subdomain(prefix))
 
 
 def escape(token: str) -> str:

@@ -61,7 +61,7 @@ class LimitedProtocol(HttpToolsProtocol):
         self.limits, self.refused = limits, refused
         self.born = self.since = self.loop.time()
         self.busy = self.pending = 0
-        self.partial = self.proven = False
+        self.partial = False
         self.headers, self.last = [], None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]

@@ -55,13 +55,14 @@ def _problem(text: str, release: Release | None, *, wheels: bool) -> str:
     # A path in the image is legal, and a variable may be replaced before Ray reads the text.
     if not separator or "$" in text:
         return ""
-    protocols = (*_REMOTE, *(("http",) if release is None or release >= _TARS_SINCE else ()))
+    tarred = release is None or release >= _TARS_SINCE
     local = release is None or release >= _LOCAL_SINCE
     if protocol == _UPLOADED or (protocol == _LOCAL and local):
         return ""
+    protocols = (*_REMOTE, *(["http"] * tarred))
     if protocol.lower() not in protocols:
         return f"Ray has no protocol {shorten(protocol)!r}: write one of {', '.join(protocols)}"
-    tars = (*(_TARS if release is None or release >= _TARS_SINCE else ()), *([".tar.xz"] * local))
+    tars = (*(_TARS * tarred), *([".tar.xz"] * local))
     archives = tuple(suffix for suffix in (*_ARCHIVES, *tars) if wheels or suffix != ".whl")
     path = rest.partition("#")[0].partition("?")[0]
     if path.endswith(archives):
