@@ -10,6 +10,7 @@ from webhook.api.formats import nearest, shorten
 from webhook.api.review import NOT_SUPPORTED
 from webhook.groups.annotations import ANNOTATIONS, OPT_INS
 from webhook.groups.naming import GENERATED_BASE_MAX, SUFFIX_LENGTH
+from webhook.validation.crd import INT64
 from webhook.validation.field import COMPARED_MAX
 from webhook.validation.finding import Fault
 from webhook.validation.ray_object import RayObject
@@ -39,7 +40,6 @@ LONGEST: Final = {
     names.RAYCRONJOB_KIND: 36,
 }
 _DNS_1035: Final = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
-_INT64_MAX: Final = 2**63 - 1
 _SUFFIX: Final = 6
 """Number of characters that KubeRay adds to the name of a RayCronJob for that of a RayJob."""
 _SECONDS: Final = re.compile(r"[-+]?[0-9]{1,19}", re.ASCII)
@@ -175,5 +175,5 @@ def _positive(text: str) -> bool:
     """Return whether Go parses a duration above zero, or whole seconds above zero."""
     duration = parse_duration(text)
     if duration is None and _SECONDS.fullmatch(text):
-        return 0 < int(text) <= _INT64_MAX
+        return 0 < int(text) <= INT64[1]
     return (duration or 0) > 0

@@ -13,7 +13,7 @@ from tests.harness.following import QUICK, beside, client_of, eventually, follow
 from tests.harness.objects import KEY, a_pod, a_raycluster, terminating
 from tests.harness.scenes import Scene
 from webhook.cache.cluster_cache import REPORTED, Observing
-from webhook.cache.informer import ListWatch
+from webhook.cache.informer import ListWatch, _Outage
 from webhook.cache.serve_stores import PodStore, pods_in
 from webhook.groups.identity import HostIdentity
 from webhook.groups.identity_index import Membership
@@ -154,6 +154,12 @@ def test_delays_double_up_to_a_limit_are_spread_by_chance_and_start_again() -> N
     backoff.reset()
     assert backoff.next() == 0.5
     assert Backoff(1.0, 10.0, lambda: 1.0).next() == 1.0
+
+
+def test_every_fifth_failure_of_a_watch_is_followed_by_a_list() -> None:
+    outage, error = _Outage("pods", Timing(), Clock()), ApiError("server", "500")
+    resumed = [outage.failed(error, resumed=True)[1] for _ in range(15)]
+    assert resumed == 3 * [True, True, True, True, False]
 
 
 async def test_a_server_that_asks_for_a_pause_gets_it(api: FakeApi) -> None:

@@ -167,7 +167,7 @@ def test_an_empty_choice_is_the_default_of_some_fields() -> None:
     ({"subdomain": "My.Service"}, "name-invalid", "subdomain"),
     ({"hostAliases": [{"ip": "1.2.3"}]}, "name-invalid", "hostAliases[0].ip"),
     ({"dnsPolicy": "None"}, "name-invalid", "dnsConfig"),
-    ({"activeDeadlineSeconds": 0}, "lifecycle-invalid", "activeDeadlineSeconds"),
+    ({"activeDeadlineSeconds": 2**31}, "lifecycle-invalid", "activeDeadlineSeconds"),
     ({"volumes": [{"name": "A", "emptyDir": {}}]}, "volume-invalid", "volumes[0].name"),
     ({"volumes": [{"name": "a", "emptyDir": {}, "secret": {"secretName": "s"}}]}, "volume-invalid",
      "volumes[0].secret"),

@@ -7,12 +7,13 @@ from typing import Any, Final
 
 from webhook.api.formats import DNS_LABEL_MAX, is_dns_label, is_dns_subdomain, nearest
 from webhook.api.review import DUPLICATE
+from webhook.validation.crd import INT32, INT64
 from webhook.validation.field import Field
 from webhook.validation.finding import Fault
 from webhook.validation.pods.inspection import Check, format_value, wrong
 
 PORT_MAX: Final = 65535
-INT32_MAX: Final = 2**31 - 1
+INT32_MAX: Final = INT32[1]
 FILE_MODE_MAX: Final = 0o777
 SUBDOMAIN_ADVICE: Final = "use lower-case letters, digits, '-' and '.'"
 DNS_LABEL_ADVICE: Final = f"use up to {DNS_LABEL_MAX} lower-case letters, digits and '-'"
@@ -41,13 +42,13 @@ def within(low: int, high: int, *, zero: bool = False, wide: bool = False) -> Ch
 
     A number that exceeds its field, of 32 bits unless `wide`, is reported by another rule.
     """
-    field_maximum = 2**63 - 1 if wide else INT32_MAX
+    field_low, field_high = INT64 if wide else INT32
     advice = f"write {low} or more" if high >= INT32_MAX else f"write {low} to {high}"
 
     def check(value: Any) -> str:  # noqa: ANN401 - JSON
         if type(value) not in (int, float) or low <= value <= high or (zero and not value):
             return ""
-        return advice if -field_maximum - 1 <= value <= field_maximum else ""
+        return advice if field_low <= value <= field_high else ""
 
     return check
 
@@ -143,5 +144,5 @@ relative_path = string(descends, "write a relative path without '..'")
 file_mode = within(0, FILE_MODE_MAX)
 user_id = within(0, INT32_MAX, wide=True)
 not_negative = within(0, INT32_MAX)
-positive = within(1, 2**63 - 1, wide=True)
+positive = within(1, INT64[1], wide=True)
 _port = within(1, PORT_MAX)
