@@ -55,7 +55,7 @@ def test_a_duplicate_key_of_a_runtime_environment_is_a_warning_and_the_last_valu
 
 @pytest.mark.parametrize("schedule", [
     "* * * * *", "*/5 0-6,18-23 1 jan-mar mon-fri", "0 3 * * SUN", "? 3 ? * ?", "5/15 * * * *",
-    "@hourly", "@every 1h30m", "0 0 1,15 * 3", "*/+5 * * * *",
+    "@hourly", "@every 1h30m", "0 0 1,15 * 3", "*/+5 * * * *", f"{'0 3 * * *':512}",
 ])  # fmt: skip
 def test_a_schedule_that_kuberay_reads(schedule: str) -> None:
     assert problem_of(schedule) == ""
@@ -65,7 +65,7 @@ def test_a_schedule_that_kuberay_reads(schedule: str) -> None:
     "", "* * * *", "* * * * * *", "60 * * * *", "* 24 * * *", "* * 0 * *", "* * * 13 *",
     "* * * * 7", "5-1 * * * *", "*/0 * * * *", "*/-5 * * * *", "@every 2562048h", "*/x * * * *",
     "1/2/3 * * * *", "1-2-3 * * * *", "-1 * * * *", "x * * * *", "@often", "@every soon", "@Hourly",
-    "* * * * *" * 100,
+    f"{'0 3 * * *':513}",
 ])  # fmt: skip
 def test_a_schedule_that_kuberay_does_not_read(schedule: str) -> None:
     assert problem_of(schedule) != ""
@@ -110,6 +110,7 @@ def test_the_submitters_pod_has_a_container_where_there_is_such_a_pod(template: 
     ("-9223372036854775808ns", -(2**63)),
     ("9223372036854775808ns", None), ("2562048h", None), ("", None), ("1", None), (".s", None),
     ("1 s", None), ("1d", None), ("+", None), ("--1s", None), ("1h0", None),
+    (f"{'1s':0>512}", 10**9), (f"{'1s':0>513}", None),
 ])  # fmt: skip
 def test_durations_are_parsed_as_by_go(text: str, nanoseconds: int | None) -> None:
     assert parse_duration(text) == nanoseconds

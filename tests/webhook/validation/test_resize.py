@@ -218,7 +218,7 @@ def test_a_group_that_ray_resizes_has_findings_for_ray_and_for_its_sidecar() -> 
     ('{"group": {"workers": {}}}', "Ray ignores 'group': write groups"),
     ('{"Groups": {}}', "Ray ignores 'Groups': write groups"),
     ('{"Groups": {}, "group": {}}', "Ray ignores 'Groups': write groups"),
-    ('{"other": 1}', "no group is resized"),
+    ('{"other": 1}', "no group is resized"), ('{"a": 1, "group": 1}', "Ray ignores 'a': remove"),
 ])  # fmt: skip
 def test_an_annotation_that_names_no_group_has_no_effect(text: str, said: str) -> None:
     first, *_ = findings(_annotated(text), "ippr-without-effect")
