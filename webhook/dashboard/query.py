@@ -19,7 +19,7 @@ _PAGE: Final = pattern(r"[1-9]\d{0,5}", ASCII)
 _SEARCH_MAX: Final = 200
 
 
-class Query(Struct, frozen=True, omit_defaults=True):
+class Query(Struct, frozen=True):
     """The parameters of an address. Each word of `q` is in a listed RayCluster, `state` is its
     state, and `problem` the id of one of its problems.
 

@@ -37,5 +37,5 @@ def own_seconds(text: str) -> int | None:
         seconds = float(text)
     except ValueError:
         return None
-    # Includes NaN.
-    return ceil(min(seconds, _OWN_MAX)) if seconds > 0 else 0
+    # `max` returns 0 for NaN, because 0 is its first argument.
+    return ceil(min(max(0, seconds), _OWN_MAX))

@@ -120,7 +120,7 @@ def _shortage(
             left = free[name] - needed[name]
             needed[name] += amount * number
             if needed[name] > free[name] and name not in refused:
-                refused[name] = (index, max(left, 0) // amount), name
+                refused[name] = (index, left // amount), name
     if not refused:
         return None
     order = sorted(refused.values())

@@ -7,7 +7,7 @@ from tests.harness.fake_api import LIMIT_RANGES, QUOTAS, FakeApi, Request
 from tests.harness.following import eventually, plain
 from tests.harness.ray_objects import a_cluster
 from tests.webhook.app.test_scheduling import KEPT, Object, Served, polled, serving
-from webhook.cache.quota_watches import AMOUNTS_MAX, OBJECTS_MAX, TEXT_MAX, NamespaceQuotas
+from webhook.cache.quota_watches import AMOUNTS_MAX, TEXT_MAX, NamespaceQuotas
 from webhook.groups.group_config import ClusterIndex
 from webhook.groups.identity_index import Membership
 from webhook.kubeclient.client import Api
@@ -62,7 +62,7 @@ async def test_without_the_right_nothing_is_said_and_reviews_are_answered(tmp_pa
 
 async def test_a_namespace_stores_a_bounded_number_of_amounts() -> None:
     async with FakeApi().serving() as api, Api(plain(api)) as client:
-        for index in range(OBJECTS_MAX + 1):
+        for index in range(33):
             api.put(QUOTAS, quota(index, f"q{index}"))
         large = quota(0, "large")
         large["status"]["hard"] = {f"count/a{index}": "1" for index in range(AMOUNTS_MAX + 1)}
@@ -72,7 +72,7 @@ async def test_a_namespace_stores_a_bounded_number_of_amounts() -> None:
             await watch.list()
         stored = quotas.limits("default")
         assert stored is not None
-        assert len(stored.quotas) == OBJECTS_MAX
+        assert len(stored.quotas) == 32
         assert quotas.limits("other") is None
         text = {"scopeName": "PriorityClass", "operator": "In", "values": ["x" * TEXT_MAX]}
         large["status"]["hard"] = {"pods": "1"}

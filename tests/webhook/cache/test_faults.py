@@ -69,7 +69,7 @@ async def test_a_failed_watch_is_resumed(
     assert set(f.pods.errors) == {BROKEN_WATCHES[fault]}
     assert f.pods.relists == ("expired" in f.pods.errors)
     first, problem, *_, again = pod_lines(caplog)
-    assert "listed" in first
+    assert first.startswith("pods in all namespaces: listed")
     assert f"({BROKEN_WATCHES[fault]})" in problem
     assert "watching again" in again
 
@@ -315,6 +315,12 @@ async def test_changes_during_an_outage_are_seen_by_the_next_list(api: FakeApi) 
         async with beside(observing.run()):
             await eventually(lambda: observing.listed)
             assert len(pods()) == 9
+            light = {
+                each.resource
+                for each in api.requests
+                if "PartialObjectMetadata" in each.headers.get("accept", "")
+            }
+            assert light == {"namespaces", "services"}
             api.mute()
             api.delete(PODS, HOST, "team")
             api.compact()

@@ -111,7 +111,7 @@ def flapping(seconds: float, hosts: int) -> Scene:
     scene = Scene().changed(*hosts_of(1), metadata={"creationTimestamp": instant(1)}, status=status)
     scene.without(*hosts_of(1)[hosts:])
     for age in (900, seconds):
-        scene.event("FailedToCreateWorkerPod", "llama", age, message=QUOTA)
+        scene.event("FailedToCreateWorkerPod", "llama", age, message=QUOTA + ",pods=9" * 90)
     created = "Created worker Pod team/llama-tpu-worker-1-0"
     return scene.event("CreatedWorkerPod", "llama", 1, message=created)
 
@@ -123,6 +123,7 @@ def test_a_quota_that_is_full_within_a_replica_is_the_cause(seconds: float, host
     (problem,) = cluster.problems
     assert (problem.id, problem.since) == ("pod-refused", NOW - 900)
     assert problem.message.startswith('KubeRay cannot create a pod: pods "llama-tpu-worker-')
+    assert len(problem.message) == len("KubeRay cannot create a pod: ") + 600
     assert problem.command == "kubectl describe resourcequota -n team"
     assert [replica.state for replica in cluster.groups[0].replicas] == [
         "complete",

@@ -60,6 +60,9 @@ def test_a_problem_degrades_its_raycluster_with_reason_message_and_time() -> Non
     assert (degraded["status"], degraded["reason"]) == ("True", "HostRestarted")
     assert degraded["lastTransitionTime"] == "2026-11-21T11:40:00Z"
     assert degraded["message"].startswith("host 3 of replica 0 ")
+    first = conditions(SAMPLES["pod-stuck-terminating"].scene())["Degraded"]
+    assert first["reason"] == "HostMissing"
+    assert first["message"].endswith("host 3 is missing")
 
 
 def test_a_raycluster_that_is_deleted_is_not_ready_and_one_that_failed_is_unknown() -> None:

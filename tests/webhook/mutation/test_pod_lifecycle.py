@@ -75,9 +75,8 @@ def own(value: str) -> list[dict[str, str]]:
     (a_worker(OLD, env=own("inf")), None, (10**9 + 30, str(10**9))),
     (a_worker(OLD, env=own("5m")), None, (150, "120")),
     (a_worker(OLD, env=own("")), None, (150, "120")),
-    (a_worker(OLD, env=own("0")), None, (30, None)),  # no drain
-    (a_worker(OLD, env=own("0.0")), None, (30, None)),
-    (a_worker(OLD, env=own("-1")), None, (30, None)),
+    *((a_worker(OLD, env=own(value)), None, (30, None))  # no drain
+      for value in ("0", "0.0", "-1", "nan")),
 ])  # fmt: skip
 def test_a_worker_has_time_to_drain_and_an_older_ray_is_asked_by_a_hook(
     pod: PodBuilder, version: str | None, expected: tuple[int, str | None]

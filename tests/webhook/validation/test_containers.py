@@ -33,7 +33,7 @@ DIGEST = "sha256:" + "a" * 64
     ("rayproject/ray@" + DIGEST.upper().replace("SHA", "sha"), "64 hexadecimal digits"),
     ("rayproject//ray", "write HOST/PATH:TAG"),
     ("rayproject/ray:" + "a" * 129, "write HOST/PATH:TAG"),
-    ("/ray", "write HOST/PATH:TAG"), ("a/" * 200 + "b", "write HOST/PATH:TAG"),
+    ("/ray", "write HOST/PATH:TAG"), ("a/" * 127 + "ab", "write HOST/PATH:TAG"),
     ("ray:$TAG", "the placeholder $TAG: replace it"),
     ("ray:${TAG}", "the placeholder ${TAG}: replace it"),
 ])  # fmt: skip
@@ -55,7 +55,7 @@ def test_the_time_for_an_image_of_brackets_is_linear(bracket: str) -> None:
 @pytest.mark.parametrize("image", [
     "ray", "rayproject/ray:2.55.1-py310-gpu", "localhost:5000/a/b_c__d-e.f:V1.0_RC", "MyHost/ray:1",
     "REGISTRY.example.com/team/ray:Latest", "[::1]:5000/ray", f"rayproject/ray@{DIGEST}",
-    f"rayproject/ray:2.55.1@{DIGEST}", "a--b/c", "10.0.0.1/ray",
+    f"rayproject/ray:2.55.1@{DIGEST}", "a--b/c", "10.0.0.1/ray", "a/" * 127 + "a",
 ])  # fmt: skip
 def test_an_image_that_kubelets_parse(image: str) -> None:
     assert found(a_cluster().group().container(image=image)) == set()

@@ -383,12 +383,12 @@ def test_an_address_that_every_ray_takes(release: str, address: str) -> None:
 
 @pytest.mark.parametrize(("address", "refused"), [
     ("https://x/a.tar.gz", ["2.54.1"]), ("https://x/a.tgz", ["2.54.1"]),
-    ("https://x/a.tar.xz", ["2.54.1", "2.55"]), ("http://x/a.zip", ["2.54.1"]),
-    ("local:///app", ["2.54.1", "2.55"]), ("https://x/a.whl", ["2.60"]),
+    ("https://x/a.tar.xz", ["2.54.1", "2.55", "2.59.0"]), ("http://x/a.zip", ["2.54.1"]),
+    ("local:///app", ["2.54.1", "2.55", "2.59.0"]), ("https://x/a.whl", ["2.60"]),
 ])  # fmt: skip
 def test_an_address_that_some_releases_take(address: str, refused: list[str]) -> None:
     environment = f"working_dir: '{address}'"
-    releases = ("2.54.1", "2.55", "2.60", "")
+    releases = ("2.54.1", "2.55", "2.59.0", "2.60", "")
     assert [each for each in releases if with_release(each, environment)] == refused
 
 
