@@ -155,7 +155,7 @@ def nearest(text: str, names: Iterable[str], cutoff: float = 0.6) -> str:
     """Return the name that is most similar to a text, or an empty string if none has the share
     `cutoff` of characters in common. Only the beginning of a long text is compared.
     """
-    return next(iter(get_close_matches(text[:_COMPARED_MAX], tuple(names), 1, cutoff)), "")
+    return next(iter(get_close_matches(text[:_COMPARED_MAX], tuple(names), cutoff=cutoff)), "")
 
 
 def shorten(text: str, most: int = 63) -> str:

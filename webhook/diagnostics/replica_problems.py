@@ -462,7 +462,7 @@ def host_restarted(expected: Expected) -> Iterator[Symptom]:
     """
     replica = expected.replica
     pods = replica.every_pod
-    if len(pods) <= 1 or any(pod.unread_bytes for pod in pods):
+    if any(pod.unread_bytes for pod in pods):
         return
     statuses = {pod.name: pod.ray_status or ContainerStatus() for pod in pods}
     least = min(status.restart_count for status in statuses.values())

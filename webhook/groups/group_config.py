@@ -91,7 +91,7 @@ class RayClusterConfig(Struct, frozen=True, weakref=True, dict=True):
     @property
     def unmanaged(self) -> bool:
         """Return whether its objects are left as they are: it is ignored, or cannot be read."""
-        return self.ignored or self.unread_bytes > 0
+        return self.ignored or bool(self.unread_bytes)
 
     @cached_property
     def slices(self) -> Mapping[str, SliceJob]:

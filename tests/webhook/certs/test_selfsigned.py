@@ -106,6 +106,8 @@ def test_over_twelve_years_every_pair_is_trusted_by_the_bundle_of_a_minute_befor
 
 def test_a_new_authority_is_published_beside_the_old_one_before_it_signs() -> None:
     held = advance(None, NAMES, START)
+    assert read_validity(held.server.certificate).end == START + timedelta(days=90)
+    assert read_validity(held.authority.certificate).end == START + timedelta(days=3650)
     late = read_validity(held.authority.certificate).end - timedelta(days=100)
     renewed = advance(held, NAMES, late)
     assert renewed.bundle == renewed.authority.certificate + held.authority.certificate

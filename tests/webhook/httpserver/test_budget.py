@@ -23,16 +23,19 @@ POST = b"POST /mutate HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n"
 
 
 class Lengths:
-    """Answers with the length of the body, and counts the refusals."""
+    """Answers with the length of the body, fails without one, and counts the refusals."""
 
     def __init__(self) -> None:
         self.refusals: list[int] = []
+        self.errors: list[str] = []
         self._began = perf_counter()
 
     async def review(
         self, body: bytes, seconds: float = REVIEW_SECONDS, client: str = ""
     ) -> Outcome:
         del seconds, client
+        if not body:
+            raise LookupError
         return Outcome(cast("Any", None), ALLOWED, b"%d" % len(body))
 
     def reviewed(self, _outcome: Outcome, seconds: float) -> None:
@@ -46,8 +49,7 @@ class Lengths:
         self.refusals.append(status)
 
     def failed(self, error: Exception) -> None:
-        """Raise it."""
-        raise error
+        self.errors.append(type(error).__name__)
 
 
 def application(lengths: Lengths, gate: Readiness | None = None) -> Any:  # noqa: ANN401 - an application
@@ -77,6 +79,16 @@ def test_the_largest_incomplete_body_is_503_and_smaller_ones_pass() -> None:
         assert answer(good).endswith(b"\r\n\r\n9")
         assert asked(small, b"x").endswith(b"\r\n\r\n200000")
         assert lengths.refusals == [503]
+
+
+def test_an_internal_error_is_500_and_the_connection_stays() -> None:
+    lengths = Lengths()
+    with served(app=application(lengths)) as server, server.client() as connection:
+        post(connection, 0, 0)
+        assert answer(connection).startswith(b"HTTP/1.1 500 ")
+        post(connection, 9, 9)
+        assert answer(connection).endswith(b"\r\n\r\n9")
+        assert (lengths.refusals, lengths.errors) == ([500], ["LookupError"])
 
 
 def test_a_client_that_was_given_up_may_send_its_next_review() -> None:

@@ -159,7 +159,7 @@ def _host_of(pod: LivePod, identity: HostIdentity) -> RepairHost:
         deleting=pod.is_terminating,
         ended=pod.ended,
         runs=pod.status.phase == "Running"
-        and (status.state.running is not None or pod.unread_bytes > 0),
+        and (status.state.running is not None or bool(pod.unread_bytes)),
         restarts=status.restart_count,
         marked=bool(read_mark(pod.labels.get(names.LABEL_MARKED_FOR_DELETION, ""), meta.uid or "")),
     )
