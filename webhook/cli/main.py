@@ -66,7 +66,7 @@ def main(  # noqa: PLR0911
         return _run(command_line, command, program)
     except ModuleNotFoundError as error:
         if command is None or (error.name or "webhook").partition(".")[0] == "webhook":
-            raise
+            return _refuse_bug(command, error)
         extra = "cluster" if error.name == "kubernetes" else EXTRAS.get(command, "serve,cluster")
         message = f"{error.name} is not installed, which this needs: {installing(extra)}"
         return refuse(command, message)
@@ -83,8 +83,12 @@ def main(  # noqa: PLR0911
         _discard_output()
         return refuse(command or "", "the output cannot be written: no space is left on the device")
     except Exception as error:  # noqa: BLE001 - exit status 1 would say that an object was refused
-        traceback.print_exc()
-        return refuse(command or "", bug(error))
+        return _refuse_bug(command, error)
+
+
+def _refuse_bug(command: str | None, error: Exception) -> int:
+    traceback.print_exception(error)
+    return refuse(command or "", bug(error))
 
 
 def installing(extra: str) -> str:

@@ -225,11 +225,17 @@ def test_each_command_has_the_packages_of_its_extra() -> None:
     assert set(project["optional-dependencies"]) == set(EXTRAS.values())
 
 
-def test_a_bug_ends_with_2_because_1_is_a_denial(monkeypatch: pytest.MonkeyPatch, run: Run) -> None:
+@pytest.mark.parametrize(
+    "error", [ValueError("odd"), ModuleNotFoundError("odd", name="webhook.absent")]
+)
+def test_a_bug_ends_with_2_because_1_is_a_denial(
+    error: Exception, monkeypatch: pytest.MonkeyPatch, run: Run
+) -> None:
     def run_with_a_bug(_arguments: object) -> int:
-        raise ValueError("odd")
+        raise error
 
     monkeypatch.setattr("webhook.cli.explain.run", run_with_a_bug)
     status, _, err = run("explain", "rule", "tpu-topology-mismatch")
     assert (status, "Traceback" in err) == (2, True)
-    assert "ray-webhook explain: a bug of ray-webhook, please report it: ValueError: odd" in err
+    message = f"a bug of ray-webhook, please report it: {type(error).__name__}: odd"
+    assert f"ray-webhook explain: {message}" in err
