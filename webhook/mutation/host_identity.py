@@ -21,12 +21,12 @@ def replica_labels(replica: Replica) -> list[Edit]:
     edits: list[Edit] = [
         SetLabel(names.LABEL_REPLICA_INDEX, str(replica.index), "the assigned replica index")
     ]
-    repaired = replica.hosts > 1 and (replica.cluster.repair or replica.cluster.restart)
-    if repaired and names.ANNOTATION_IDENTITY not in replica.pod.annotations:
-        # The labels are equal to those of KubeRay.
-        why = "the identity is not of KubeRay"
-        edits.append(SetAnnotation(names.ANNOTATION_IDENTITY, names.IDENTITY_ASSIGNED, why))
     if replica.hosts > 1:
+        repaired = replica.cluster.repair or replica.cluster.restart
+        if repaired and names.ANNOTATION_IDENTITY not in replica.pod.annotations:
+            # The labels are equal to those of KubeRay.
+            why = "the identity is not of KubeRay"
+            edits.append(SetAnnotation(names.ANNOTATION_IDENTITY, names.IDENTITY_ASSIGNED, why))
         edits.append(SetLabel(names.LABEL_REPLICA_NAME, replica.name, "the replica's name"))
     if replica.chips and names.LABEL_LEGACY_REPLICA_INDEX not in replica.pod.labels:
         key, value = names.LABEL_LEGACY_REPLICA_INDEX, slice_name(replica.group_name, replica.index)

@@ -35,6 +35,19 @@ def test_only_missing_labels_are_added(pod: PodBuilder, hosts: int, labels: Obje
     assert added(pod, hosts) == labels
 
 
+@pytest.mark.parametrize(("annotation", "value", "hosts", "noted"), [
+    ("repair", "true", 2, "assigned"), ("restart", "replica", 2, "assigned"),
+    ("repair", "true", 1, None), ("repair", "false", 2, None),
+])  # fmt: skip
+def test_an_assigned_identity_that_may_be_repaired_is_noted(
+    annotation: str, value: str, hosts: int, noted: str | None
+) -> None:
+    cluster = a_cluster("c").group("g", hosts=hosts)
+    cluster.annotated(f"admission.ray.io/{annotation}", value)
+    annotations = decide(a_worker(), cluster).pod["metadata"]["annotations"]
+    assert annotations.get("admission.ray.io/identity") == noted
+
+
 @pytest.mark.parametrize(("group", "fits"), [("g" * 61, True), ("g" * 62, False)])
 def test_a_group_name_too_long_for_that_label_is_a_warning(group: str, fits: bool) -> None:
     decided = decide(a_worker(group).tpu(4), a_cluster("c").group(group))
