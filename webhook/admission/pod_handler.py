@@ -139,7 +139,7 @@ class PodHandler:
                 self._standalone.deleted(*deleted)
         if request.operation != "CREATE":
             return ALLOWED
-        pod, namespace = request.object, request.namespace or ""
+        pod, namespace = request.object, request.namespace or "default"
         if pod is None:
             msg = "request.object is missing: a CREATE carries the pod"
             raise BadReview(msg)
@@ -218,7 +218,6 @@ class PodHandler:
             if head:
                 return None
             raise Denied(*_find_invalid_references(pod))
-        namespace = namespace or meta.namespace or "default"
         cluster = self._clusters.current(namespace, name, owner.uid, read=bool(read))
         if cluster is None:
             if not head:
@@ -234,7 +233,6 @@ class PodHandler:
     def _owner(self, pod: Pod, namespace: str) -> RayClusterConfig | None:
         """Return the known RayCluster of a pod, however old its state is."""
         owner, name = pod.controller, pod.labels.get(names.LABEL_CLUSTER, "")
-        namespace = namespace or pod.metadata.namespace or "default"
         return self._clusters.current(namespace, name, owner.uid, read=True) if owner else None
 
     def _complete(

@@ -91,7 +91,7 @@ class ShardHandler:
             if new.group == old.group:
                 return ALLOWED
             raise _invalid(SHARD_GROUP, new.group)
-        key = ShardKey(request.namespace or meta.namespace or "default", new.group)
+        key = ShardKey(request.namespace or "default", new.group)
         return await self._assign_index(request, key, new, old)
 
     async def _assign_index(
@@ -234,7 +234,7 @@ def _depends_on(request: AdmissionRequest[Bare]) -> str:
     new, old = _shard(request.object), _shard(request.old_object)
     if request.object is None or not new.group or (new == old and old.index):
         return ""
-    return request.namespace or request.object.metadata.namespace or "default"
+    return request.namespace or "default"
 
 
 def _name(request: AdmissionRequest[Bare]) -> str:

@@ -300,7 +300,7 @@ def _check_playable(manifest: Manifest, cluster: RayCluster) -> None:
 
 async def _result(handler: PodHandler, document: dict[str, Any], pod: Pod, uid: str) -> _Result:
     try:
-        placed = await handler.place(pod, "", uid)
+        placed = await handler.place(pod, pod.metadata.namespace or "default", uid)
     except Denied as denied:
         return _Result(document, refused=reason_of(denied))
     if placed is None or isinstance(placed, PodDecision):

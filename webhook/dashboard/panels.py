@@ -201,4 +201,4 @@ def _list_events(pod: LivePod, objects: ObjectCache) -> list[LiveEvent]:
     ends = objects.events.of(f"{meta.namespace}/{pod.name}")
     events = [event for event in ends if event.involved_object.uid == meta.uid]
     events += objects.events_about(meta)
-    return sorted(events, key=lambda event: event.last or 0.0, reverse=True)[:_EVENTS]
+    return sorted(events, key=lambda event: event.last, reverse=True)[:_EVENTS]

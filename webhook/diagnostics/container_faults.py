@@ -163,14 +163,14 @@ def find_start_fault(
     started = any(status.state.running or status.state.terminated for status in statuses)
     if not events or started or pod.ended:
         return None
-    last = max(event.last or 0.0 for event in events)
+    last = max(event.last for event in events)
     first = min(event.first or 0.0 for event in events)
     until = last + _EVENT_SECONDS
     if until <= now or last - first < _SHORT_SECONDS:
         return None
     if prepared is not None and prepared.is_true:
         return None
-    event = max(events, key=lambda event: (_TIMED_OUT not in event.message, event.last or 0.0))
+    event = max(events, key=lambda event: (_TIMED_OUT not in event.message, event.last))
     message = in_line(f"{event.reason}, {event.message}")
     fault = _absent(pod, event.reason, message)
     if fault is None:

@@ -67,7 +67,7 @@ def _open(cluster: AssignedCluster) -> Iterator[tuple[float, LiveEvent]]:
     """Yield the rejections since the last pod of the same group that remained, by their times."""
     since = cluster.now - _FRESH_SECONDS
     events = cluster.objects.events_about(cluster.live.metadata)
-    fresh = [event for event in events if event.reason in REFUSALS and (event.last or 0.0) >= since]
+    fresh = [event for event in events if event.reason in REFUSALS and event.last >= since]
     if not fresh:
         return
     remaining, prefixes = _remaining(cluster), _list_prefixes(cluster)
@@ -78,7 +78,7 @@ def _open(cluster: AssignedCluster) -> Iterator[tuple[float, LiveEvent]]:
             pods = _list_pods(cluster, subject)
             times = (pod.created for pod in pods if pod.metadata.uid in remaining)
             newest[subject] = latest(times) or 0.0
-        if (last := event.last or 0.0) >= newest[subject]:
+        if (last := event.last) >= newest[subject]:
             yield last, event
 
 

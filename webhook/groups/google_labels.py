@@ -39,7 +39,7 @@ def read_legacy_identity(group: str, label: str, spec: PodSpec) -> HostIdentity 
     if not ids:
         return None
     index = label.removeprefix(f"{group}-")
-    host = _host(ids, several=len(ids) > 1 and _v7x(spec))
+    host = _host(ids, v7x=_v7x(spec))
     if index == label or not _is_index(index, MAX_REPLICAS) or host is None:
         listed_ids = " and ".join(map(repr, map(shorten, dict.fromkeys(ids))))
         message = (
@@ -52,7 +52,7 @@ def read_legacy_identity(group: str, label: str, spec: PodSpec) -> HostIdentity 
     return HostIdentity(int(index), host, intern(label))
 
 
-def _host(ids: list[str], *, several: bool) -> int | None:
+def _host(ids: list[str], *, v7x: bool) -> int | None:
     """Return the host index from the ids of its TPU containers, or None if they have none.
 
     On v7x each container is a worker: its id is host x containers + ordinal. On other TPUs, and in
@@ -62,7 +62,7 @@ def _host(ids: list[str], *, several: bool) -> int | None:
         return None
     numbers = [int(worker_id) for worker_id in ids]
     host = numbers[0] // len(numbers)
-    if several and numbers == [host * len(numbers) + ordinal for ordinal in range(len(numbers))]:
+    if v7x and numbers == [host * len(numbers) + ordinal for ordinal in range(len(numbers))]:
         return host
     same = set(numbers) == {numbers[0]} and numbers[0] < MAX_HOSTS
     return numbers[0] if same else None

@@ -480,10 +480,10 @@ class LiveEvent(Struct, rename="camel", frozen=True, gc=False):
         return max(self.count, self.series.count if self.series else 0, 1)
 
     @property
-    def last(self) -> float | None:
-        """Time of the last occurrence."""
+    def last(self) -> float:
+        """Time of the last occurrence; 0 if no time is known."""
         series = self.series.last_observed_time if self.series else None
-        return self._known(series, self.last_timestamp, self.event_time)
+        return self._known(series, self.last_timestamp, self.event_time) or 0.0
 
     @property
     def first(self) -> float | None:

@@ -311,7 +311,7 @@ class ObjectCache:
         ends: dict[str, float] = {}
         for event in self.events.of(f"{namespace}/{name}"):
             uid, time = event.involved_object.uid, event.last
-            if time is not None and self.pods.get(uid) is None:
+            if self.pods.get(uid) is None:
                 ends[uid] = max(time, ends.get(uid, time))
         return sorted(ends.values())
 
@@ -321,7 +321,7 @@ class ObjectCache:
         """
         events = self.events.of(f"{pod.metadata.namespace}/{pod.name}")
         pod_events = [event for event in events if event.involved_object.uid == pod.metadata.uid]
-        for event in sorted(pod_events, key=lambda each: each.last or 0.0, reverse=True):
+        for event in sorted(pod_events, key=lambda each: each.last, reverse=True):
             if (match := _PROBE.match(event.message)) is not None:
                 return match[1], match[2]
         return "", ""

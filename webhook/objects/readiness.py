@@ -61,7 +61,7 @@ def failing_since(events: Iterable[LiveEvent], ready: Condition | None, now: flo
         return None
     for event in events:
         first, last = event.first, event.last
-        if first is None or last is None or not event.message.startswith(_PROBE):
+        if first is None or not event.message.startswith(_PROBE):
             continue
         lasting = changed - first >= _WINDOW_SECONDS - STEADY_SECONDS
         often = last - first <= _RATE_SECONDS * event.times
@@ -73,4 +73,4 @@ def failing_since(events: Iterable[LiveEvent], ready: Condition | None, now: flo
 def answer_of(events: Iterable[LiveEvent]) -> str:
     """Return the last answer of a readiness probe that failed; empty if there is none."""
     probes = [event for event in events if event.message.startswith(_PROBE)]
-    return max(probes, key=lambda event: event.last or 0.0).message if probes else ""
+    return max(probes, key=lambda event: event.last).message if probes else ""

@@ -69,8 +69,8 @@ def _demand(field: Field, resource: str) -> Iterator[tuple[Field, str, Decimal]]
 
 
 def _amount(value: object) -> Decimal | None:
-    """Return a finite number above 0, which Ray also reads from text."""
-    if isinstance(value, bool) or not isinstance(value, int | float | str):
+    """Return a finite number above 0, which Ray also reads from text; a bool is not a number."""
+    if not isinstance(value, int | float | str):
         return None
     number_text = str(value)
     try:

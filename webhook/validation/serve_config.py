@@ -399,7 +399,7 @@ def _route(text: str) -> str:
     advice = ""
     if text and not text.startswith(_ROOT):
         advice = "begin it with /"
-    elif len(text) > 1 and text.endswith(_ROOT):
+    elif text != _ROOT and text.endswith(_ROOT):
         advice = "remove the / at its end"
     elif "{" in text or "}" in text:
         advice = "write it without braces"

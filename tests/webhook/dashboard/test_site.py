@@ -318,6 +318,7 @@ async def test_the_json_is_that_of_the_terminal_and_is_described() -> None:
         assert found == document(setup.live.examiner.cluster_report(setup.now, setup.live.unread))
         described = (await client.get("/openapi.json")).json()
         assert described["paths"].keys() == {"/api/v1/status", "/api/v1/pods/{namespace}/{name}"}
+        assert all("401" in path["get"]["responses"] for path in described["paths"].values())
         schemas = described["components"]["schemas"]
         for reference in re.findall(r'"\$ref": "([^"]+)"', json.dumps(described)):
             assert reference.removeprefix("#/components/schemas/") in schemas

@@ -39,7 +39,10 @@ def test_after_three_become_two_the_replica_whose_id_is_too_high_is_to_go() -> N
 
 
 def test_slices_that_have_another_number_are_all_to_come_up_anew() -> None:
-    found = of(scaled(job(3, slices=3), 2, 1))
+    scene = scaled(job(3, slices=3), 2, 1)
+    env = scene.pods["llama-tpu-0-worker-2-3"]["spec"]["initContainers"][0]["env"]
+    next(entry for entry in env if entry["name"] == names.MEGASCALE_NUM_SLICES)["value"] = "4"
+    found = of(scene)
     assert [each.replica for each in found] == [0, 2]
     for each in found:
         assert "has MEGASCALE_NUM_SLICES=3, and its group has 2 replicas" in each.message

@@ -85,10 +85,14 @@ async def refused(api: Api) -> ApiError:
         (b"", "disconnected", None),
         (zipped(b"{}"), "disconnected", None),
         (LATE, "throttled", 60.0),
+        (LATE.replace(b"60", b"20"), "throttled", 20.0),
     ],
-    ids=["not HTTP", "cut", "cut head", "cut chunk", "nothing", "not gzip", "throttled"],
+    ids=["not HTTP", "cut", "cut head", "cut chunk", "nothing", "not gzip", "late", "at the end"],
 )
-async def test_a_failure_has_a_reason(answer: bytes, reason: str, after: float | None) -> None:
+async def test_a_failure_has_a_reason(
+    answer: bytes, reason: str, after: float | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("webhook.kubeclient.client.monotonic", lambda: 0.0)
     async with asking(once(answer)) as (api, _):
         error = await refused(api)
     assert (error.reason, error.retry_after) == (reason, after)
