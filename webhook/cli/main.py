@@ -58,20 +58,20 @@ def main(  # noqa: PLR0911
     """Run a command; return 0 for success, 1 for a denial, 2 for unusable input or a bug."""
     _fill_closed()
     command_line = _conventional(list(sys.argv[1:] if arguments is None else arguments))
-    command = command_line[0] if command_line and command_line[0] in COMMANDS else None
+    command = command_line[0] if command_line and command_line[0] in COMMANDS else ""
     try:
         if command in _PROCESSES:
             parser = Parser(prog=f"{program} {command}", description=_sentence(COMMANDS[command]))
             return _live(command, command_line[1:], parser)
         return _run(command_line, command, program)
     except ModuleNotFoundError as error:
-        if command is None or (error.name or "webhook").partition(".")[0] == "webhook":
-            return _refuse_bug(command, error)
+        if str(error.name).startswith("webhook."):
+            return _report_bug(command, error)
         extra = "cluster" if error.name == "kubernetes" else EXTRAS.get(command, "serve,cluster")
         message = f"{error.name} is not installed, which this needs: {installing(extra)}"
         return refuse(command, message)
     except InputError as error:
-        return refuse(command or "", str(error))
+        return refuse(command, str(error))
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:  # the reader of the output, such as head, has exited
@@ -79,16 +79,11 @@ def main(  # noqa: PLR0911
         return 0
     except OSError as error:
         if error.errno != errno.ENOSPC:
-            raise
+            return _report_bug(command, error)
         _discard_output()
-        return refuse(command or "", "the output cannot be written: no space is left on the device")
+        return refuse(command, "the output cannot be written: no space is left on the device")
     except Exception as error:  # noqa: BLE001 - exit status 1 would say that an object was refused
-        return _refuse_bug(command, error)
-
-
-def _refuse_bug(command: str | None, error: Exception) -> int:
-    traceback.print_exception(error)
-    return refuse(command or "", bug(error))
+        return _report_bug(command, error)
 
 
 def installing(extra: str) -> str:
@@ -143,9 +138,9 @@ def _live(name: str, flags: list[str], parser: Parser) -> int:
         gc.enable()
 
 
-def _run(words: list[str], command: str | None, program: str) -> int:
+def _run(words: list[str], command: str, program: str) -> int:
     parser, used = parser_of(program, [command] if command else [])
-    if command is None and words and words[0] not in _FLAGS:
+    if not command and words and words[0] not in _FLAGS:
         parser.print_usage(sys.stderr)
         parser.exit(WRONG, f"{program}: {_wrong_start(words)}\n")
     parsed, rest = parser.parse_known_args(words)
@@ -155,6 +150,11 @@ def _run(words: list[str], command: str | None, program: str) -> int:
     # Here and not at exit, where an error of the output could no longer change the exit status.
     sys.stdout.flush()
     return status
+
+
+def _report_bug(command: str, error: Exception) -> int:
+    traceback.print_exception(error)
+    return refuse(command, bug(error))
 
 
 def _conventional(words: list[str]) -> list[str]:

@@ -225,9 +225,9 @@ def test_each_command_has_the_packages_of_its_extra() -> None:
     assert set(project["optional-dependencies"]) == set(EXTRAS.values())
 
 
-@pytest.mark.parametrize(
-    "error", [ValueError("odd"), ModuleNotFoundError("odd", name="webhook.absent")]
-)
+@pytest.mark.parametrize("error", [
+    ValueError("odd"), OSError("odd"), ModuleNotFoundError("odd", name="webhook.cli.odd"),
+])  # fmt: skip
 def test_a_bug_ends_with_2_because_1_is_a_denial(
     error: Exception, monkeypatch: pytest.MonkeyPatch, run: Run
 ) -> None:
@@ -237,5 +237,5 @@ def test_a_bug_ends_with_2_because_1_is_a_denial(
     monkeypatch.setattr("webhook.cli.explain.run", run_with_a_bug)
     status, _, err = run("explain", "rule", "tpu-topology-mismatch")
     assert (status, "Traceback" in err) == (2, True)
-    message = f"a bug of ray-webhook, please report it: {type(error).__name__}: odd"
-    assert f"ray-webhook explain: {message}" in err
+    bug = "ray-webhook explain: a bug of ray-webhook, please report it:"
+    assert f"{bug} {type(error).__name__}: odd\n" in err
