@@ -122,10 +122,9 @@ class Expected:
                     break
         return differences
 
-    def sizes(self) -> list[Difference]:
-        """Return the pods whose variables contain another number of hosts than their group has."""
+    def other_size(self) -> Difference | None:
+        """Return the first variable that contains another number of hosts than the group has."""
         edits = [edit for edit in self._shared if type(edit) is SetEnv and edit.name in _SIZES]
-        differences = []
         for host, pod in _list_host_pods(self.replica):
             for edit in edits:
                 actual = self.actual(pod, edit)
@@ -135,13 +134,10 @@ class Expected:
                     and actual != "localhost"
                     and _size(edit.name, actual) != _size(edit.name, str(edit.value))
                 ):
-                    differences.append(
-                        Difference(
-                            pod, host, name=edit.name, expected=str(edit.value), actual=actual
-                        )
+                    return Difference(
+                        pod, host, name=edit.name, expected=str(edit.value), actual=actual
                     )
-                    break
-        return differences
+        return None
 
     def edits_for(self, host: int) -> list[Edit]:
         """Return all edits for a host."""

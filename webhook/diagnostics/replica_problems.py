@@ -272,20 +272,19 @@ def hosts_changed(expected: Expected) -> Iterator[Symptom]:
     replica = expected.replica
     cluster, count = replica.group.cluster, replica.group.spec.num_of_hosts
     extra = [host for host in replica.pods if host >= count]
-    declared = expected.sizes() if count > 1 and not extra else []
-    if not extra and not declared:
+    size = expected.other_size() if count > 1 and not extra else None
+    if not extra and size is None:
         return
     says, command = f"was created with another numOfHosts than {count}", ""
     remedy = f"delete it, so that it is recreated with {format_count(count, 'host')}"
-    if extra:
+    if size is None:
         description = f"it also has {hosts(extra)}"
     else:
-        first = declared[0]
-        description = f"{first.pod.name} has {first.name}={shorten(first.shown)}"
+        description = f"{size.pod.name} has {size.name}={shorten(size.shown)}"
         if _is_newer_than_spec(replica):
             says = f"has another number of hosts than {count} in its template"
             remedy = (
-                f"remove {first.name} from the template, or set it to {shorten(first.expected)}: "
+                f"remove {size.name} from the template, or set it to {shorten(size.expected)}: "
                 "recreated pods have the same value"
             )
             command = show("raycluster", cluster.namespace, cluster.name)

@@ -180,7 +180,7 @@ class Shards:
         return Indices()
 
     def taken(self, index: int) -> int:
-        return int(bool(self.other(index, 0, "")))
+        return int(bool(self._others(index)))
 
     def has_lost(self, index: int) -> bool:
         del index
@@ -205,7 +205,10 @@ class Shards:
 
     def other(self, index: int, host: int, holder: str) -> str:
         del host, holder
-        return next((name for name in self._holders.get(index, ()) if name != self._cluster), "")
+        return next(iter(self._others(index)), "")
+
+    def _others(self, index: int) -> list[str]:
+        return [name for name in self._holders.get(index, ()) if name != self._cluster]
 
 
 Objects = Pods | Shards

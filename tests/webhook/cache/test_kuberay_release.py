@@ -69,6 +69,7 @@ async def test_a_crd_that_lacks_what_every_known_release_has_tells_nothing(
     api.definition = definition(releases()[-1])
     del spec_of(api.definition)["headGroupSpec"]
     assert await question.ask() is None
+    assert question.describe(None) == "the CRD of RayClusters is of no known release of KubeRay"
 
 
 async def test_all_of_the_crd_is_read_once_and_again_when_it_changed(
@@ -85,6 +86,9 @@ async def test_all_of_the_crd_is_read_once_and_again_when_it_changed(
 async def test_a_crd_that_is_gone_tells_nothing_until_it_is_back(
     api: FakeApi, question: KubeRayStored
 ) -> None:
+    known = "the CRD of RayClusters is that of KubeRay 1.5"
+    missing = "RayClusters are not served: KubeRay's CRDs are missing"
     for stored in (definition((1, 5)), None, definition((1, 5))):
         api.definition = stored
-        assert await question.ask() == ((1, 5) if stored else None)
+        assert (found := await question.ask()) == ((1, 5) if stored else None)
+        assert question.describe(found) == (known if stored else missing)

@@ -146,16 +146,19 @@ def test_a_raycluster_that_is_being_deleted_says_so_and_does_not_come_up() -> No
 
 def test_a_finalizer_that_holds_a_raycluster_for_long_is_named() -> None:
     scene = Scene()
-    finalizers = ["example.com/audit", "foregroundDeletion"]
+    finalizers = ["example.com/audit", "example.com/b", "example.com/c", "foregroundDeletion"]
     scene.cluster["metadata"] |= {"deletionTimestamp": instant(300), "finalizers": finalizers}
     assert scene.ids() == ["being-deleted"]
     cluster_report = scene.examined(NOW + 300)
     held = cluster_report.every_problem[0]
     assert held.message == (
         "the RayCluster is being deleted, and finalizers block the deletion: example.com/audit, "
-        "foregroundDeletion"
+        "example.com/b, example.com/c, foregroundDeletion"
     )
     assert cluster_report.is_degraded
+    finalizers.append("example.com/e")
+    (held,) = scene.examined(NOW + 300).every_problem
+    assert held.message.endswith("example.com/c, foregroundDeletion and 1 more")
 
 
 def test_the_work_of_an_examination_grows_with_the_pods_and_no_faster() -> None:

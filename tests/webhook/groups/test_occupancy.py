@@ -109,6 +109,7 @@ def test_the_lowest_free_index_is_that_of_a_set(indices: list[int]) -> None:
     assert place(group, 1) == (min(set(range(len(taken) + 1)) - taken), 0)
     assert [*group.incomplete(2)] == [*group.occupied] == sorted(taken)
     assert len(group.occupied) == len(taken)
+    assert group.occupied.highest == max(taken, default=-1)
 
 
 def test_a_whole_block_of_indices_can_be_taken() -> None:
