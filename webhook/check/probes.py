@@ -303,9 +303,8 @@ def _object(version: str, kind: str, meta: Object, spec: Object) -> Object:
 def _broken(namespace: str) -> Object:
     """Return a RayCluster that KubeRay cannot run: two groups have the same name."""
     template = {"spec": {"containers": [{"name": "ray", "image": "rayproject/ray:2.54.0"}]}}
-    numbers = {"replicas": 0, "minReplicas": 0, "maxReplicas": 0, "numOfHosts": 1}
     head = {"rayStartParams": {}, "template": template}
-    group = {"groupName": "workers", **numbers, **head}
+    group = {"groupName": "workers", "minReplicas": 0, "maxReplicas": 0, **head}
     meta = {"name": _NOWHERE, "namespace": namespace}
     spec = {"headGroupSpec": head, "workerGroupSpecs": [group, group]}
     return _object("ray.io/v1", names.RAYCLUSTER_KIND, meta, spec)

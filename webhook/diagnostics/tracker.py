@@ -10,14 +10,10 @@ from webhook.diagnostics import report
 from webhook.diagnostics.diagnosis import EventRule, Problem
 from webhook.diagnostics.examination import DIAGNOSES
 from webhook.diagnostics.messages import others
+from webhook.objects.live_objects import NOTE_MAX
 
 Kind = Literal["Normal", "Warning"]
 
-NOTE_MAX: Final = 1024
-"""Maximum length of the note of an event, as enforced by the API server.
-
-https://github.com/kubernetes/api/blob/master/events/v1/types.go
-"""
 _EVENTS: Final[Mapping[str, EventRule]] = {
     diagnosis.id: diagnosis.event for diagnosis in DIAGNOSES if diagnosis.event is not None
 }

@@ -461,6 +461,14 @@ class EventSeries(Struct, rename="camel", frozen=True, gc=False):
     count: int = 0
 
 
+NOTE_MAX: Final = 1024
+"""Maximum length of the message of an event of `events.k8s.io/v1`, as enforced by the API server;
+those of `v1` have none.
+
+https://github.com/kubernetes/api/blob/master/events/v1/types.go
+"""
+
+
 class LiveEvent(Struct, rename="camel", frozen=True, gc=False):
     """A `v1` Event; those of events.k8s.io are the same objects."""
 

@@ -20,6 +20,7 @@ from webhook.api.objects import Bare, ObjectMeta, Strings
 from webhook.api.tenant_cache import TenantCache
 from webhook.objects.live_objects import (
     MESSAGE_MAX,
+    NOTE_MAX,
     Application,
     Condition,
     Conditions,
@@ -45,12 +46,7 @@ _ENTRIES_MAX: Final = 1000
 """Entries of a list that are stored and shared; objects in use have fewer than a hundred."""
 
 _NAME_MAX: Final = 253
-_NOTE_MAX: Final = 1024
-"""Characters of a name, and of the message of an event of `events.k8s.io/v1`; those of `v1` have no
-maximum.
-
-https://github.com/kubernetes/api/blob/master/events/v1/types.go
-"""
+"""Characters of a name."""
 
 _encode: Final = msgspec.json.Encoder().encode
 _PARTS_BYTES_MAX: Final = 32 * 1024 * 1024
@@ -139,7 +135,7 @@ def compact_event(event: LiveEvent) -> LiveEvent:
         involved_object=EventObject(
             about.kind[:_NAME_MAX], about.name[:_NAME_MAX], about.uid[:_NAME_MAX]
         ),
-        message=event.message[:_NOTE_MAX],
+        message=event.message[:NOTE_MAX],
     )
 
 

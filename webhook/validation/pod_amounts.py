@@ -168,7 +168,7 @@ class TemplateReader:
             usage=dict.fromkeys(("pods", "count/pods"), 1000)
             | self._limits.usage(requests, limits),
             priority_class=named if type(named) is str else "",
-            terminating=type(deadline) is int and deadline >= 0,
+            terminating=deadline is not None,
             cross_namespace=bool(affinity) and _crosses_namespaces(Field(affinity)),
         )
         self._recent.append((key, amounts))

@@ -51,10 +51,10 @@ def test_more_hosts_make_full_replicas_lack_some_and_fewer_fill_them() -> None:
 
 
 def test_an_index_beyond_all_that_are_handed_out_is_held_but_never_filled() -> None:
-    group = occupied(2, HostIdentity(MAX_REPLICAS + 5, 0, "A"))
+    group = occupied(2, HostIdentity(65_536, 0, "A"))
     assert group
     assert place(group) == (0, 0)
-    group.release(HostIdentity(MAX_REPLICAS + 5, 0, "A"))
+    group.release(HostIdentity(65_536, 0, "A"))
     assert not group
 
 

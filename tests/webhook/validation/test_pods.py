@@ -244,6 +244,8 @@ def test_an_empty_choice_is_the_default_of_some_fields() -> None:
     (a_volume(hostPath={"path": "/a/../b"}), "volume-invalid", "volumes[0].hostPath.path"),
     (a_volume(nfs={"server": "s", "path": "a"}), "volume-invalid", "volumes[0].nfs.path"),
     (a_volume(csi={}), "volume-invalid", "volumes[0].csi.driver"),
+    ({"volumes": [{"name": f"v-{length}", "csi": {"driver": "a" * length}} for length in (63, 64)]},
+     "volume-invalid", "volumes[1].csi.driver"),
 ])  # fmt: skip
 def test_a_fault_of_a_pod_is_found_where_it_stands(fields: Json, rule: str, at: str) -> None:
     assert in_pod(**fields) == {(f"pod-{rule}", f"{POD}.{at}")}

@@ -24,10 +24,11 @@ from webhook.controller.repair.repair_store import RepairStore
 from webhook.controller.requests import OVERTAKEN
 from webhook.controller.work_queue import ALL, Key, QueueTiming, WorkQueue
 from webhook.diagnostics import tracker
-from webhook.diagnostics.tracker import NOTE_MAX, EventRequest
+from webhook.diagnostics.tracker import EventRequest
 from webhook.groups.group_config import ClusterIndex, RayClusterConfig
 from webhook.kubeclient.errors import ApiError
 from webhook.kubeclient.timeouts import Clock
+from webhook.objects.live_objects import NOTE_MAX
 
 _log: Final = logging.getLogger("webhook.controller")
 EVERY: Final = 5.0
