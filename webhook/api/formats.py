@@ -4,7 +4,7 @@ and markers with the uid of a pod.
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 from typing import Final
 
@@ -25,21 +25,20 @@ LABEL_VALUE: Final = re.compile(r"([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?
 
 # https://github.com/distribution/reference/blob/main/regexp.go
 _HOST: Final = r"[a-zA-Z0-9](?:[a-zA-Z0-9-]*[a-zA-Z0-9])?"
-_PATH: Final = r"[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*"
+_PATH: Final = r"[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*+"
 _IMAGE: Final = re.compile(
-    rf"(?P<name>(?:(?:{_HOST}(?:\.{_HOST})*|\[[a-fA-F0-9:]+\])(?::[0-9]+)?/)?{_PATH}(?:/{_PATH})*)"
+    rf"(?P<name>(?:(?:{_HOST}(?:\.{_HOST})*+|\[[a-fA-F0-9:]+\])(?::[0-9]+)?/)?{_PATH}(?:/{_PATH})*+)"
     r"(?::[A-Za-z0-9_][A-Za-z0-9_.-]{0,127})?"
     r"(?:@(?:sha256:[a-f0-9]{64}|sha384:[a-f0-9]{96}|sha512:[a-f0-9]{128}))?"
 )
 _IMAGE_NAME_MAX: Final = 255
-_IMAGE_MAX: Final = 600
 _COMPARED_MAX: Final = 64
 """Characters of a text that are compared with similar ones."""
 
 
 def is_image(text: str) -> bool:
     """Return whether a text is a reference of an image, as kubelets parse it."""
-    match = _IMAGE.fullmatch(text) if len(text) <= _IMAGE_MAX else None
+    match = _IMAGE.fullmatch(text)
     return match is not None and len(match["name"]) <= _IMAGE_NAME_MAX
 
 
@@ -156,6 +155,12 @@ def nearest(text: str, names: Iterable[str], cutoff: float = 0.6) -> str:
     `cutoff` of characters in common. Only the beginning of a long text is compared.
     """
     return next(iter(get_close_matches(text[:_COMPARED_MAX], tuple(names), cutoff=cutoff)), "")
+
+
+def list_choices(options: Sequence[str]) -> str:
+    """Return options as `a, b or c`."""
+    *most, last = options
+    return f"{', '.join(most)} or {last}" if most else last
 
 
 def shorten(text: str, most: int = 63) -> str:

@@ -24,7 +24,6 @@ https://github.com/kubernetes/kubernetes/blob/v1.36.0/pkg/apis/core/v1/defaults.
 """
 _THOUSAND: Final = Decimal(1000)
 _SCALE: Final = {"Ki": 1000 << 10, "Mi": 1000 << 20, "Gi": 1000 << 30, "Ti": 1000 << 40}
-_INT_MAX: Final = 1 << 63
 _BYTES: Final = ("memory", "storage", "hugepages")
 _COMPUTE: Final = ("cpu", "memory", "ephemeral-storage")
 _REQUIRED: Final = [
@@ -188,8 +187,6 @@ def thousandths(amounts: object, resources: Container[str] | None = None) -> Tho
 def thousandth(value: object) -> int | None:
     """Return an amount rounded up to thousandths, or None if it is not a quantity."""
     # Fast path of the common cases.
-    if type(value) is int and 0 <= value < _INT_MAX:
-        return value * 1000
     if type(value) is str and value.isascii() and len(value) < 10:  # noqa: PLR2004
         if value.isdigit():
             return int(value) * 1000

@@ -9,7 +9,7 @@ Release = tuple[int, ...]
 # https://github.com/kubernetes/apimachinery/blob/master/pkg/util/version/version.go
 # (`ParseGeneric`)
 _GENERIC: Final = re.compile(
-    r"\s*v?((?:0|[1-9][0-9]{0,19})(?:\.(?:0|[1-9][0-9]{0,19}))+)(?![0-9])", re.ASCII
+    r"\s*v?((?:0|[1-9][0-9]{0,19})(?:\.(?:0|[1-9][0-9]{0,19})(?![0-9]))++)", re.ASCII
 )
 _LARGEST: Final = 2**64 - 1
 # Only tags of Ray's own images contain a Ray version.

@@ -14,7 +14,13 @@ from webhook.accelerators.profiles import NONE as NO_PROFILE
 from webhook.accelerators.profiles import PROFILES as BUILT_IN
 from webhook.accelerators.profiles import Profiles, check_names
 from webhook.api import names
-from webhook.api.formats import LABEL_VALUE_ADVICE, is_label_value, is_qualified_name, shorten
+from webhook.api.formats import (
+    LABEL_VALUE_ADVICE,
+    is_label_value,
+    is_qualified_name,
+    list_choices,
+    shorten,
+)
 from webhook.api.objects import Strings
 from webhook.api.quantity import read_number
 from webhook.groups.drain_timeout import SECONDS_MAX, read_seconds
@@ -241,7 +247,7 @@ KEEP_NODES: Final = OptIn(
     means="pods whose nodes the cluster autoscaler and Karpenter do not remove",
     values=", ".join(f"`{name}`" for name in KEPT),
     parse=str,
-    fault=_unless(KEPT.__contains__, f" is unknown: write {', '.join(KEPT[:-1])} or {KEPT[-1]}"),
+    fault=_unless(KEPT.__contains__, f" is unknown: write {list_choices(KEPT)}"),
     page="lifecycle.md#nodes",
 )
 

@@ -11,7 +11,7 @@ from webhook.validation.finding import Fault
 from webhook.validation.ray_object import RayObject
 from webhook.validation.schedule import problem_of
 
-_ZONE: Final = re.compile(r"[A-Za-z0-9_+-]+(/[A-Za-z0-9_+-]+)*")
+_ZONE: Final = re.compile(r"[A-Za-z0-9_+-]+(/[A-Za-z0-9_+-]+)*+")
 _ALWAYS: Final = ("UTC", "Local")
 _COPIES: Final = ("posix/", "right/")
 """Directories of the time zone database that contain a second copy of all zones."""

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Final
 
-from webhook.api.formats import shorten
+from webhook.api.formats import list_choices, shorten
 from webhook.api.review import FORBIDDEN, NOT_SUPPORTED, REQUIRED
 from webhook.validation.change import INCREMENTAL, NEW_CLUSTER, NONE
 from webhook.validation.field import Field
@@ -35,8 +35,8 @@ def service_upgrade_type_unknown(service: Service) -> Iterator[Fault]:
     newer = service.cluster.settings.since((1, 5)) is not False
     upgrade_types = (NEW_CLUSTER, INCREMENTAL, NONE) if newer else (NEW_CLUSTER, NONE)
     if field.given and field.text not in upgrade_types:
-        listed = f"{', '.join(upgrade_types[:-1])} or {upgrade_types[-1]}"
-        yield Fault(field, f"{shorten(str(field.value))!r}: write {listed}", NOT_SUPPORTED)
+        choice = list_choices(upgrade_types)
+        yield Fault(field, f"{shorten(str(field.value))!r}: write {choice}", NOT_SUPPORTED)
 
 
 def service_upgrade_type_missing(service: Service) -> Iterator[Fault]:

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from webhook.api.formats import nearest, shorten
+from webhook.api.formats import list_choices, nearest, shorten
 from webhook.api.release import Release, format_release
 from webhook.api.review import DUPLICATE, FORBIDDEN, NOT_SUPPORTED, REQUIRED
 from webhook.validation.field import Field
@@ -58,7 +58,7 @@ def _of(called: str, *types: type) -> _Type:
 
 
 def _one_of(*words: str) -> _Type:
-    return _Type(f"{', '.join(words[:-1])} or {words[-1]}", lambda value: value in words)
+    return _Type(list_choices(words), lambda value: value in words)
 
 
 _ANY: Final = _Type("a value", lambda _: True)

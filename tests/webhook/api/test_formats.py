@@ -2,6 +2,7 @@
 
 import ast
 import json
+import tracemalloc
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.harness.work import run_in_own_process
 from webhook.api import names
 from webhook.api.formats import (
     escape_json,
@@ -18,6 +20,7 @@ from webhook.api.formats import (
     in_line,
     is_dns_label,
     is_dns_subdomain,
+    is_image,
     is_label_value,
     is_qualified_name,
     many_lines,
@@ -28,6 +31,7 @@ from webhook.api.formats import (
     read_mark,
     shorten,
 )
+from webhook.api.release import parse_release
 from webhook.api.times import seconds_of, text_of
 from webhook.controller.repair.plan import INCOMPLETE, LOST, RESTARTED
 
@@ -60,6 +64,18 @@ def test_a_name_is_one_or_not(
 ) -> None:
     assert [text for text in right if not is_one(text)] == []
     assert [text for text in wrong if is_one(text)] == []
+
+
+def memory_of_long_texts() -> int:
+    """Return the most bytes that a text of 100,000 repetitions takes while it is read."""
+    tracemalloc.start()
+    for read, repeated in ((is_image, "a/"), (is_qualified_name, "a."), (parse_release, "1.")):
+        read(repeated * 100_000)
+    return tracemalloc.get_traced_memory()[1]
+
+
+def test_the_repetitions_in_a_text_take_little_memory() -> None:
+    assert run_in_own_process(memory_of_long_texts) < 4_000_000
 
 
 def test_a_pointer_joins_names_and_indices() -> None:

@@ -171,7 +171,7 @@ def test_a_job_has_an_entrypoint_unless_something_else_submits_it(entrypoint: st
 @pytest.mark.parametrize(("text", "fine"), [
     ('{"Custom_1": 1, "Custom_2": 5.5}', True), ("{}", True), ('{"a": $COUNT}', True),
     ('{"a": "1"}', False), ('{"a": true}', False), ('{"a": 1', False), ("[1]", False),
-    ("[" * 4000, False),
+    ("[" * 4096, False), ("[" * 4097, True),
 ])  # fmt: skip
 def test_resources_of_the_entrypoint_are_a_json_map_of_numbers(text: str, fine: bool) -> None:
     wrong = {("job-entrypoint-resources-unreadable", "spec.entrypointResources")}

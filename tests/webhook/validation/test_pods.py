@@ -126,6 +126,11 @@ def test_an_empty_choice_is_the_default_of_some_fields() -> None:
     }  # fmt: skip
     (finding,) = findings(a_cluster().group().pod(os={"name": "macos"}))
     assert finding.message == 'name is "macos": write linux or windows'
+    tokens = [{"path": "t", "expirationSeconds": each} for each in (599, 600, 2**32, 2**32 + 1)]
+    pods = (a_cluster().group().pod(**projected(serviceAccountToken=each)) for each in tokens)
+    assert [each.message for pod in pods for each in findings(pod)] == [
+        f"expirationSeconds is {number}: write 600 to 4294967296" for number in (599, 4294967297)
+    ]
     spread = {**SPREAD, "whenUnsatisfiable": "", "nodeTaintsPolicy": ""}
     resize = [{"resourceName": "cpu", "restartPolicy": ""}]
     empty = found(
@@ -239,8 +244,6 @@ def test_an_empty_choice_is_the_default_of_some_fields() -> None:
     (projected(secret={"name": "s"}, configMap={"name": "c"}), "volume-invalid",
      "volumes[0].projected.sources[0]"),
     (projected(secret={}), "volume-invalid", "volumes[0].projected.sources[0].secret.name"),
-    (projected(serviceAccountToken={"path": "t", "expirationSeconds": 599}), "volume-invalid",
-     "volumes[0].projected.sources[0].serviceAccountToken.expirationSeconds"),
     (a_volume(hostPath={"path": "/a/../b"}), "volume-invalid", "volumes[0].hostPath.path"),
     (a_volume(nfs={"server": "s", "path": "a"}), "volume-invalid", "volumes[0].nfs.path"),
     (a_volume(csi={}), "volume-invalid", "volumes[0].csi.driver"),

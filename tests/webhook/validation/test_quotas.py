@@ -92,7 +92,7 @@ def tpus(replicas: int = 4) -> ClusterBuilder:
 
 
 def test_a_shortfall_of_devices() -> None:
-    quota = a_quota({"requests.google.com/tpu": "48"})
+    quota = a_quota({"requests.google.com/tpu": "48", "google.com/tpu": "0"})
     (found,) = forecast(tpus(), quota)
     assert (found.level, found.rule) == (WARN, EXCEEDED)
     assert found.path == "spec.workerGroupSpecs[0].replicas"
@@ -336,7 +336,7 @@ def test_pods_that_a_smaller_group_ends_are_free_and_those_of_a_removed_group_ru
 def test_services_of_kuberay_count(built: Built, number: int, name: str) -> None:
     assert messages(built, a_quota({name: str(number)})) == []
     if number:
-        (message,) = messages(built, a_quota({name: str(number - 1)}))
+        (message,) = messages(built, a_quota({name: f"{number * 1000 - 1}m"}))
         assert message.startswith(f"needs {number} of {name}, but ResourceQuota team-a has")
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from webhook.api.formats import is_dns_label, is_dns_subdomain, is_qualified_name
+from webhook.api.formats import is_dns_label, is_dns_subdomain, is_qualified_name, list_choices
 from webhook.api.objects import ALWAYS
 from webhook.api.quantity import parse_quantity, read_quantity
 from webhook.api.review import DUPLICATE, FORBIDDEN, NOT_FOUND, REQUIRED
@@ -252,7 +252,7 @@ def handler(field: Field, pod: InspectedPod) -> Iterator[Fault]:
     actions = [name for name in options if (field / name).given]
     if not actions:
         if type(field.value) is dict:
-            message = f"{field.token} has no {', '.join(options[:-1])} or {options[-1]}: add one"
+            message = f"{field.token} has no {list_choices(options)}: add one"
             yield Fault(field, message, REQUIRED)
         return
     if len(actions) > 1:

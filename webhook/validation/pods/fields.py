@@ -135,6 +135,11 @@ _ROWS: Final[tuple[tuple[str, str, Check], ...]] = (
     (f"{_VOLUME}.{_FILES}|projected.defaultMode", VOLUMES, file_mode),
     (f"{_VOLUME}.{_FILES}.items[].mode", VOLUMES, file_mode),
     (f"{_PROJECTED}[].{_FILES}.items[].mode", VOLUMES, file_mode),
+    (
+        f"{_PROJECTED}[].serviceAccountToken.expirationSeconds",
+        VOLUMES,
+        within(600, 2**32, wide=True),
+    ),
     ("spec.initContainers[].restartPolicy", VALUES, one_of(*containers.RESTARTS, empty=True)),
     (f"{_EACH}.imagePullPolicy", VALUES, _pull_policy),
     (
@@ -224,7 +229,7 @@ _PARTS: Final[tuple[tuple[str, str, Part], ...]] = (
     (f"{_PROJECTED}[].secret|configMap", VOLUMES, volumes.check_projection_name),
     (f"{_PROJECTED}[].secret|configMap.items[]", VOLUMES, volumes.file_path),
     (f"{_PROJECTED}[].downwardAPI.items[]", VOLUMES, volumes.downward_item),
-    (f"{_PROJECTED}[].serviceAccountToken", VOLUMES, volumes.token),
+    (f"{_PROJECTED}[].serviceAccountToken", VOLUMES, volumes.file_path),
     ("spec.resourceClaims", QUANTITIES, amounts.claims_of_pod),
     ("spec.overhead", QUANTITIES, amounts.amounts),
     ("spec.resources", QUANTITIES, amounts.pod_resources),

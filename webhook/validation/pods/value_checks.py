@@ -5,7 +5,13 @@ from collections.abc import Callable, Iterable, Iterator
 from ipaddress import ip_address
 from typing import Any, Final
 
-from webhook.api.formats import DNS_LABEL_MAX, is_dns_label, is_dns_subdomain, nearest
+from webhook.api.formats import (
+    DNS_LABEL_MAX,
+    is_dns_label,
+    is_dns_subdomain,
+    list_choices,
+    nearest,
+)
 from webhook.api.review import DUPLICATE
 from webhook.validation.crd import INT32, INT64
 from webhook.validation.field import Field
@@ -26,13 +32,12 @@ def one_of(*allowed: str, empty: bool = False) -> Check:
     sets a default for an empty string.
     """
     allowed_values = frozenset((*allowed, "")) if empty else frozenset(allowed)
-    choice = f"{', '.join(allowed[:-1])} or {allowed[-1]}" if len(allowed) > 1 else allowed[0]
 
     def check(value: Any) -> str:  # noqa: ANN401 - JSON
         if value in allowed_values if type(value) is str else True:
             return ""
         near = next((option for option in allowed if option.lower() == value.lower()), "")
-        return f"write {near or choice}"
+        return f"write {near or list_choices(allowed)}"
 
     return check
 
@@ -43,7 +48,7 @@ def within(low: int, high: int, *, zero: bool = False, wide: bool = False) -> Ch
     A number that exceeds its field, of 32 bits unless `wide`, is reported by another rule.
     """
     field_low, field_high = INT64 if wide else INT32
-    advice = f"write {low} or more" if high >= INT32_MAX else f"write {low} to {high}"
+    advice = f"write {low} or more" if high == field_high else f"write {low} to {high}"
 
     def check(value: Any) -> str:  # noqa: ANN401 - JSON
         if type(value) not in (int, float) or low <= value <= high or (zero and not value):

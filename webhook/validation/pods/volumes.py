@@ -9,7 +9,7 @@ from webhook.api.review import FORBIDDEN, REQUIRED
 from webhook.validation.field import Field
 from webhook.validation.finding import Fault
 from webhook.validation.pods.containers import field_ref, resource_ref
-from webhook.validation.pods.inspection import InspectedPod, format_value, whole, wrong
+from webhook.validation.pods.inspection import InspectedPod, format_value, wrong
 from webhook.validation.pods.value_checks import DNS_LABEL_ADVICE, check_names, is_local
 
 _VOLUME_FIELDS: Final = frozenset({
@@ -106,12 +106,3 @@ def check_projection_name(value: Field, _: InspectedPod) -> Iterator[Fault]:
     """Report a Secret or ConfigMap without a name."""
     if not (value / "name").text:
         yield Fault(value / "name", f"{value.token} has no name: set it", REQUIRED)
-
-
-def token(value: Field, pod: InspectedPod) -> Iterator[Fault]:
-    """Report a service account token with a short life or an invalid path."""
-    field = value / "expirationSeconds"
-    seconds = whole(field)
-    if seconds is not None and not 600 <= seconds <= 2**32:  # noqa: PLR2004 - the API's limits
-        yield Fault(field, f"expirationSeconds is {seconds}: write 600 or more")
-    yield from file_path(value, pod)
