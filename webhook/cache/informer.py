@@ -236,7 +236,7 @@ class _Outage:
             self._since = self._clock()
         if error.reason == "expired" and self.reason != error.reason:
             self._backoff.reset()  # the API server answers, and after an outage the list is urgent
-        pause = self._backoff.next(error.retry_after or 0.0)
+        pause = self._backoff.next(error.retry_after)
         self._fruitless += error.reason not in _NO_ANSWER
         if error.reason == "expired" or self._fruitless >= _FRUITLESS:
             resumed = False

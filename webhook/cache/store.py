@@ -33,7 +33,6 @@ _DIGITS: Final = 20
 """Of a resourceVersion: etcd's revisions have 64 bits."""
 _READS_MAX: Final = 4096
 """Scopes of live reads; users name RayClusters that do not exist."""
-_REPLACED_MAX: Final = 64
 
 
 class Objects(Protocol[V]):
@@ -76,7 +75,7 @@ class _Versions(Generic[S]):
         while len(self._versions) > self._number_max:
             self._drop_lowest()
         # Without events, live reads replace the same versions for as long as the watch is silent.
-        if len(self._order) > 2 * len(self._versions) + _REPLACED_MAX:
+        if len(self._order) > 2 * len(self._versions):
             self._order = [(at, next(self._number), key) for key, at in self._versions.items()]
             heapify(self._order)
 

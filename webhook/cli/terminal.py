@@ -130,7 +130,7 @@ class Screen:
         self._console = console
         self._lines: list[int] = []
         """The lengths of the lines to overwrite."""
-        self._width = 0
+        self._width = console.width
 
     def show(self, cluster_report: RenderableType, *, new: bool) -> None:
         """Draw the output; if it does not fit, only when `new` (not only its times changed)."""

@@ -37,8 +37,9 @@ _WAITING_MAX: Final = 1000
 _AGAIN: Final = 300.0
 """Minimum seconds between two writes of one series, if its condition has ended in between."""
 _STILL: Final = 1800.0
-"""The same while the condition lasts. The API server deletes an event after an hour."""
-_KEPT_SECONDS: Final = 2 * 3600.0
+"""The same while the condition lasts."""
+_KEPT_SECONDS: Final = 3600.0
+"""The API server deletes an event an hour after the last write."""
 _LOST: Final = REFUSED | {"missing", UNEXPECTED}
 """Failures of one event, unrelated to other events: its namespace may be terminating."""
 

@@ -144,9 +144,9 @@ class WorkQueue:
             item.due = min(item.due, self._time_source.clock() + after)
 
     def _handle_failure(self, key: Key, item: _Item, error: Exception) -> None:
-        reason, failure, pause = reason_of(error), type(error).__name__, 0.0
+        reason, failure, pause = reason_of(error), type(error).__name__, None
         if isinstance(error, ApiError):
-            failure, pause = str(error), error.retry_after or 0.0
+            failure, pause = str(error), error.retry_after
         self.failures[reason] += 1
         previous_failure, item.failure, item.own = item.failure, failure, reason in OWN
         item.due = self._time_source.clock()

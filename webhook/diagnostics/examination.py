@@ -19,7 +19,7 @@ from webhook.diagnostics.pod_problems import PODS, parties
 from webhook.diagnostics.raycluster_problems import CLUSTER, DELETION, TERMINATING
 from webhook.diagnostics.replica_problems import GROUP, REPLICA
 from webhook.objects.live_objects import LivePod
-from webhook.objects.object_cache import ObjectCache
+from webhook.objects.object_cache import CORDONED, ObjectCache
 
 T = TypeVar("T")
 
@@ -303,7 +303,7 @@ def _group(group: AssignedGroup, wrong: set[int | None], *, late: bool) -> repor
 def _on_cordoned_nodes(cluster: AssignedCluster, group: report.GroupReport) -> Iterator[int]:
     """Yield the indices of complete replicas with a host on a node that takes no more pods."""
     node = cluster.objects.nodes.one
-    for replica in group.replicas if cluster.objects.troubled_nodes else ():
+    for replica in group.replicas if cluster.objects.nodes.of(CORDONED) else ():
         nodes = (node(host.node) for host in replica.hosts)
         cordoned = any(
             live_node is not None and live_node.spec.unschedulable for live_node in nodes

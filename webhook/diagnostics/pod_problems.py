@@ -1,7 +1,7 @@
 """Diagnoses of pods: heads and workers that exist, and do not run."""
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Final
+from typing import Final, TypeVar
 
 import msgspec
 from msgspec import Struct, structs
@@ -35,8 +35,10 @@ from webhook.diagnostics.diagnosis import (
 from webhook.diagnostics.messages import describe, format_names, hosts, pluralize
 from webhook.diagnostics.scheduler_faults import scheduler_fault
 from webhook.objects.live_objects import Condition, ContainerStatus, LivePod
-from webhook.objects.object_cache import STARTS
+from webhook.objects.object_cache import CORDONED, STARTS
 from webhook.objects.readiness import STEADY_SECONDS, answer_of
+
+T = TypeVar("T", str, tuple[str, ...])
 
 _EVICTED: Final = (
     ("EmptyDir", "raise the sizeLimit of the volume in the pod template, or write less"),
@@ -62,9 +64,9 @@ class PodSet(Struct, frozen=True):
     pods: list[LivePod]
     replica: AssignedReplica | None = None
 
-    def sorted_by(self, words: Callable[[LivePod], str]) -> Iterator[tuple[str, "PodSet"]]:
-        """Yield the pods by the text that `words` returns, without those for which it is empty."""
-        pods_by_key: dict[str, list[LivePod]] = {}
+    def sorted_by(self, words: Callable[[LivePod], T]) -> Iterator[tuple[T, "PodSet"]]:
+        """Yield the pods by the text or texts that `words` returns, without those without any."""
+        pods_by_key: dict[T, list[LivePod]] = {}
         for pod in self.pods:
             if key := words(pod):
                 pods_by_key.setdefault(key, []).append(pod)
@@ -172,14 +174,11 @@ def pod_gated(pod_set: PodSet) -> Iterator[Symptom]:
 
     https://kubernetes.io/docs/concepts/scheduling-eviction/pod-scheduling-readiness/
     """
-    for gate_names, subset in pod_set.sorted_by(
-        lambda pod: format_names(pod.gates) if pod.unscheduled else ""
-    ):
-        gates = subset.pods[0].gates
+    for gates, subset in pod_set.sorted_by(lambda pod: pod.gates if pod.unscheduled else ()):
         kueue = all(gate.startswith(names.KUEUE_PREFIX) for gate in gates)
         yield subset.symptom(
             f"{subset.agreed('is', 'are')} held back by scheduling "
-            f"{pluralize(len(gates), 'gate', 'gates')} {gate_names}",
+            f"{pluralize(len(gates), 'gate', 'gates')} {format_names(gates)}",
             "check the conditions of their Workload, in which Kueue writes why it is not admitted"
             if kueue
             else "check that the controller that added the gates runs; it removes them",
@@ -198,12 +197,12 @@ def gate_remains(pod_set: PodSet) -> Iterator[Symptom]:
 
     https://kueue.sigs.k8s.io/docs/concepts/topology_aware_scheduling/
     """
-    for gate_names, subset in pod_set.sorted_by(
-        lambda pod: format_names(pod.gates) if pod.unscheduled and not _is_queued(pod) else ""
+    for gates, subset in pod_set.sorted_by(
+        lambda pod: pod.gates if pod.unscheduled and not _is_queued(pod) else ()
     ):
         yield subset.symptom(
             f"{subset.agreed('has', 'have')} no node: no component removes scheduling "
-            f"{pluralize(len(subset.pods[0].gates), 'gate', 'gates')} {gate_names}",
+            f"{pluralize(len(gates), 'gate', 'gates')} {format_names(gates)}",
             "check that the controller that added the gates runs",
             _times(subset, "PodScheduled"),
         )
@@ -257,7 +256,7 @@ def node_drained(pod_set: PodSet) -> Iterator[Symptom]:
     """
     objects = pod_set.cluster.objects
     drained: dict[str, list[LivePod]] = {}
-    for pod in pod_set.pods if objects.troubled_nodes else ():
+    for pod in pod_set.pods if objects.nodes.of(CORDONED) else ():
         node = objects.nodes.one(pod.spec.node_name or "")
         if node is not None and node.spec.unschedulable:
             drained.setdefault(node.metadata.name or "", []).append(pod)

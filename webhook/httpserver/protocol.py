@@ -13,6 +13,7 @@ from httptools import HttpParserError, HttpParserUpgrade
 from starlette.exceptions import HTTPException
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
+from webhook.httpserver.body_budget import IN_FLIGHT_MAX
 from webhook.httpserver.connections import excess_connections, names_of
 
 _HEAD: Final = b"content-type: text/plain\r\ncontent-length: %d\r\nconnection: close\r\n\r\n%b"
@@ -26,7 +27,7 @@ class PortLimits:
     head: int = 64 * 1024  # plus the rest of a read
     headers: int = 100  # many short headers take more memory than a long one
     queue: int = 32  # pipelined requests; kube-apiserver sends none
-    unsent: int = 64 * 1024 * 1024  # responses of all connections
+    unsent: int = IN_FLIGHT_MAX  # responses of all connections
     buffer: int = 64 * 1024  # responses of a connection
     receive_buffer: int = 16 * 1024  # in the kernel, and in TLS while reading is paused
     first_seconds: float = 15  # for the handshake, and then to the first byte of a request

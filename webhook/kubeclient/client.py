@@ -44,8 +44,6 @@ LINE_BYTES: Final = 1 << 24
 of which the JSON may be several times as large.
 """
 
-_CHUNK_BYTES: Final = 1 << 16
-"""Bytes of a body that are handled at once, which delays reviews."""
 _IDLE_SECONDS: Final = 30.0
 """How long an idle connection is kept. The API server closes it after 90 s."""
 _OPEN_SECONDS: Final = 30.0
@@ -309,7 +307,7 @@ async def _once(
 
 async def _content(response: aiohttp.ClientResponse, bytes_max: int) -> bytes:
     parts, size = list[bytes](), 0
-    async for part in response.content.iter_chunked(_CHUNK_BYTES):
+    async for part in response.content.iter_any():
         parts.append(part)
         size += len(part)
         if size > bytes_max:

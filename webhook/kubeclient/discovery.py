@@ -104,7 +104,7 @@ class Discovery(Generic[T]):
             # A missing right stays so, and must not keep the process from becoming ready.
             if error.reason == "forbidden" and not self.answered:
                 self._take(None)
-            return self._backoff.next(error.retry_after or 0.0)
+            return self._backoff.next(error.retry_after)
         self._problem = ""
         self._backoff.reset()
         if not self.answered or answer != self.found:

@@ -93,8 +93,9 @@ class Backoff:
     def reset(self) -> None:
         self.failures = 0
 
-    def next(self, at_least: float = 0.0) -> float:
+    def next(self, at_least: float | None = None) -> float:
         """Return the delay after another failure; `at_least` is the server's `Retry-After`."""
         ceiling = min(self._longest, self._first * float(1 << min(self.failures, 32)))
         self.failures += 1
-        return max(min(at_least, self._longest), ceiling * (0.5 + 0.5 * self._random()))
+        delay = ceiling * (0.5 + 0.5 * self._random())
+        return delay if at_least is None else max(min(at_least, self._longest), delay)

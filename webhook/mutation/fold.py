@@ -148,7 +148,8 @@ def _entry(edit: SetEnv) -> dict[str, Any]:
 
 
 def _resize_rules(present: object, rules: list[AppendResizeRule]) -> list[Operation]:
-    path = f"{rules[0].container}/resizePolicy"  # only Ray's container has rules
+    (container,) = {rule.container for rule in rules}  # only Ray's container has rules
+    path = f"{container}/resizePolicy"
     entries = [{"resourceName": rule.resource, "restartPolicy": "NotRequired"} for rule in rules]
     if present is None:
         return [Operation("add", path, entries)]

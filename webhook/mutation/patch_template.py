@@ -28,12 +28,10 @@ from webhook.mutation.fold import encode, fold
 from webhook.mutation.pipeline import answer, edits
 from webhook.mutation.ray_pod import DEFAULT_POLICY, Policy, Replica, read_replica
 
-BYTES_MAX: Final = 16 * 1024 * 1024
-"""Bytes of all templates together, with the inputs that they apply to. A group has about 10 KiB."""
+_BYTES_MAX: Final = 16 * 1024 * 1024
+"""Bytes of all templates together. A group has about 4 KiB."""
 _TEMPLATE_BYTES_MAX: Final = 64 * 1024
 """A longer patch, of a replica of more than 512 hosts, is computed for each pod."""
-_INPUT_BYTES_MAX: Final = 8 * 1024
-"""A longer input is represented by its digest."""
 _GROUP_BYTES: Final = 1024
 """Bytes of the objects of a group, in addition to its texts."""
 
@@ -105,7 +103,7 @@ class PatchCache:
     def __init__(self) -> None:
         self.hits = 0
         self.misses = 0
-        self.groups: TenantCache[Key, _GroupTemplate] = TenantCache(BYTES_MAX)
+        self.groups: TenantCache[Key, _GroupTemplate] = TenantCache(_BYTES_MAX)
 
     def answer(
         self,
@@ -159,12 +157,9 @@ class PatchCache:
 
 
 def _input_of(pod: Pod) -> bytes:
-    """Return the fields of a pod that mutators read, except for its identity: as JSON, or the
-    digest of it.
-    """
+    """Return the digest of the fields of a pod that mutators read, except for its identity."""
     legacy = pod.labels.get(names.LABEL_LEGACY_REPLICA_INDEX)
-    pod_input = _encode((pod.spec, pod.metadata.annotations, legacy))
-    return pod_input if len(pod_input) <= _INPUT_BYTES_MAX else sha256(pod_input).digest()
+    return sha256(_encode((pod.spec, pod.metadata.annotations, legacy))).digest()
 
 
 def _fill_template(

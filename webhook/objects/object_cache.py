@@ -64,6 +64,8 @@ _EVENTS_MAX: Final = 10_000
 """Events of a namespace that are stored: everyone who works in one can create any number."""
 OPEN_JOBS: Final = "open"
 """The key of RayJobs that are not complete."""
+CORDONED: Final = "/cordoned"
+"""The key of nodes that take no more pods."""
 REPLICA_FAILURE: Final = "ReplicaFailure"
 """The condition of a RayCluster whose pod was rejected."""
 _NAMESPACE_NAME: Final = "kubernetes.io/metadata.name"
@@ -229,15 +231,13 @@ class ObjectCache:
             _place, lambda each: self._touch(_place(each)), compact_object
         )
         self.nodes: Table[LiveNode] = Table(
-            _name, lambda each: self._touch(_name(each)), compact_node
+            _index_node, lambda each: self._touch(_name(each)), compact_node
         )
         self.nodes.subscribe(self._node_changed)
         self._pods_ready = ReadinessHistory()
         self.pods.subscribe(self._pod_changed)
         self._nodes_ready = ReadinessHistory()
         self.clusters.subscribe(self._cluster_changed)
-        self.troubled_nodes: set[str] = set()
-        """The nodes that are not ready or are cordoned, by name."""
         self.namespaces: Table[Bare] = Table(_name, self._namespace_changed)
         self.configurations: Table[WebhookConfiguration] = Table(_name, self._installation_changed)
         self.forecasts: dict[str, str] = {}
@@ -391,10 +391,6 @@ class ObjectCache:
         uid = (new or old or LiveNode()).metadata.uid or ""
         before = old.readiness if old is not None else None
         self._nodes_ready.follow(uid, before, new.readiness if new is not None else None)
-        if old is not None:
-            self.troubled_nodes.discard(old.metadata.name or "")
-        if new is not None and (new.unready is not None or new.spec.unschedulable):
-            self.troubled_nodes.add(new.metadata.name or "")
 
     def _namespace_changed(self, namespace: Bare) -> None:
         clusters = self.clusters.of(namespace.metadata.name or "")
@@ -439,6 +435,12 @@ def _index_job(job: LiveJob) -> Iterable[str]:
     """Yield `OPEN_JOBS` for a RayJob that is not complete: those are few, even if all are kept."""
     if job.status.job_deployment_status != "Complete":
         yield OPEN_JOBS
+
+
+def _index_node(node: LiveNode) -> Iterable[str]:
+    yield node.metadata.name or ""
+    if node.spec.unschedulable:
+        yield CORDONED
 
 
 def _name(value: LiveObject) -> Iterable[str]:

@@ -76,6 +76,7 @@ def test_a_replica_that_does_not_exist_counts() -> None:
     assert "2 of at most 2" in refusal
     assert "2 not created" in refusal
     assert Population(2, desired=3).refusal(0, 2) == ""
+    assert "replica 2 (0 of 4 ready)" in Population(2, desired=3).refusal(0, 1, [2])
 
 
 def test_a_replica_with_an_allowed_eviction_counts_before_the_watch_shows_it() -> None:

@@ -14,10 +14,11 @@ from tests.webhook.mutation.strategies import Case, cases
 from webhook.api import names
 from webhook.api.objects import Pod
 from webhook.api.review import Answer, Denied
+from webhook.api.tenant_cache import TenantCache
 from webhook.groups.group_config import RayClusterConfig, read_cluster_config
 from webhook.groups.identity import MAX_REPLICAS, HostIdentity
 from webhook.manifest.views import as_cluster, as_pod
-from webhook.mutation.patch_template import BYTES_MAX, PatchCache
+from webhook.mutation.patch_template import PatchCache
 from webhook.mutation.pipeline import answer
 from webhook.mutation.ray_pod import HEAD_GROUP, HEAD_IDENTITY, Policy, read_replica
 
@@ -252,14 +253,15 @@ def fill(cache: PatchCache, cluster: RayClusterConfig, size: int = 0) -> None:
 
 def test_the_templates_of_a_namespace_and_of_all_are_bounded_in_bytes() -> None:
     cache = PatchCache()
+    cache.groups = TenantCache(2 * 1024 * 1024)
     clusters = [many_groups(f"team-{number}", 300) for number in range(6)]
     first = many_groups("first", 1)
     fill(cache, first)
     for cluster in clusters:
         before = cache.groups.size
-        fill(cache, cluster, 7 * 1024)
+        fill(cache, cluster)
         assert cache.groups.size - before <= cache.groups.namespace_bytes_max
-    assert BYTES_MAX // 2 < cache.groups.size <= BYTES_MAX
+    assert 1024 * 1024 < cache.groups.size <= 2 * 1024 * 1024
     hits = cache.hits
     fill(cache, first)
     assert cache.hits == hits + 2  # a small namespace is not evicted by large ones

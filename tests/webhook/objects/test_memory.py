@@ -192,8 +192,9 @@ def test_a_namespace_has_a_share_of_the_events_that_are_stored() -> None:
     for number in range(12_000):
         events.put(f"e{number}", hostile_event(number))
     meta = ObjectMeta(name="o", namespace="other", uid="o")
-    events.put("o", structs.replace(hostile_event(0), metadata=meta))
+    events.put("o", structs.replace(hostile_event(0, 32), metadata=meta))
     assert len(events.all) == 10_001
+    assert {len(each.involved_object.name) for each in events.all} == {8, 253}
     events.remove("e0")
     events.put("e11999", hostile_event(11_999))
     assert events.get("e11999") is not None
