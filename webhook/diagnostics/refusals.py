@@ -95,7 +95,7 @@ def _remaining(cluster: AssignedCluster) -> frozenset[str | None]:
     old = (
         pod.metadata.uid
         for pod in (*cluster.heads, *cluster.pods)
-        if (pod.created or 0.0) <= settled
+        if (pod.created or settled) <= settled
     )
     return frozenset((*complete, *old))
 

@@ -67,7 +67,6 @@ def test_a_name_is_one_or_not(
 
 
 def memory_of_long_texts() -> int:
-    """Return the most bytes that a text of 100,000 repetitions takes while it is read."""
     tracemalloc.start()
     for read, repeated in ((is_image, "a/"), (is_qualified_name, "a."), (parse_release, "1.")):
         read(repeated * 100_000)
@@ -78,9 +77,11 @@ def test_the_repetitions_in_a_text_take_little_memory() -> None:
     assert run_in_own_process(memory_of_long_texts) < 4_000_000
 
 
-def test_a_pointer_joins_names_and_indices() -> None:
+def test_a_pointer_joins_names_and_indices_and_people_see_it_as_kubernetes_writes_it() -> None:
     assert pointer("spec", "containers", 0, "env") == "/spec/containers/0/env"
     assert pointer() == ""
+    assert format_pointer("/spec/containers/0/env/12") == "spec.containers[0].env[12]"
+    assert format_pointer("/metadata/labels/ray.io~1group") == "metadata.labels.ray.io/group"
 
 
 @given(st.text(max_size=8) | st.sampled_from(["a/b", "a~b", "~1", ""]))
@@ -104,11 +105,6 @@ def test_the_nearest_name_is_that_of_the_most_common_characters() -> None:
     assert nearest("a" * 64 + "b" * 1000, ("a" * 64,), 1) == "a" * 64
     assert nearest("a" * 63 + "b" * 1000, ("a" * 64,), 1) == ""
     assert nearest("a" * 65, ("a" * 65,), 1) == ""
-
-
-def test_people_see_the_path_as_kubernetes_writes_it() -> None:
-    assert format_pointer("/spec/containers/0/env/12") == "spec.containers[0].env[12]"
-    assert format_pointer("/metadata/labels/ray.io~1group") == "metadata.labels.ray.io/group"
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from time import perf_counter
 from types import FrameType
 from typing import Any, cast
 
+import pytest
 from starlette.types import Message, Scope
 
 from tests.harness.listener import until
@@ -16,7 +17,7 @@ from tests.webhook.httpserver.test_limits import answer, asked, served
 from webhook.admission.reviewer import REVIEW_SECONDS, Outcome
 from webhook.api.review import ALLOWED
 from webhook.httpserver.application import Readiness
-from webhook.httpserver.body_budget import BodyBudget
+from webhook.httpserver.body_budget import BodyBudget, OverBudget
 from webhook.httpserver.review_routes import review_application
 
 POST = b"POST /mutate HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n"
@@ -91,22 +92,22 @@ def test_an_internal_error_is_500_and_the_connection_stays() -> None:
         assert (lengths.refusals, lengths.errors) == ([500], ["LookupError"])
 
 
-def test_a_client_that_was_given_up_may_send_its_next_review() -> None:
+async def test_all_large_bodies_have_64_mib_together() -> None:
+    with BodyBudget().body() as count:
+        count(64 * 1024 * 1024, False)
+        with pytest.raises(OverBudget):
+            count(64 * 1024 * 1024 + 1, False)
+
+
+def test_what_was_refused_or_answered_counts_no_longer() -> None:
     lengths = Lengths()
     with served(app=application(lengths)) as server, server.client() as connection:
         post(connection, 900_000, 900_000)
         assert answer(connection).startswith(b"HTTP/1.1 503 ")
-        post(connection, 300_000, 300_000)
-        assert answer(connection).endswith(b"\r\n\r\n300000")
-
-
-def test_what_was_answered_counts_no_longer() -> None:
-    lengths = Lengths()
-    with served(app=application(lengths)) as server, server.client() as connection:
         for _ in range(5):
             post(connection, 300_000, 300_000)
             assert answer(connection).endswith(b"\r\n\r\n300000")
-        assert lengths.refusals == []
+        assert lengths.refusals == [503]
 
 
 def test_what_a_client_left_unfinished_counts_no_longer() -> None:
