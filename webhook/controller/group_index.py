@@ -32,7 +32,7 @@ class GroupIndex:
         """Add every RayCluster whose configuration or indexes change to a queue."""
         self._queues.append(queue)
 
-    def _take_cluster(self, old: LiveCluster | None, new: LiveCluster | None) -> None:
+    def _take_cluster(self, _uid: str, old: LiveCluster | None, new: LiveCluster | None) -> None:
         cluster_config = (
             read_cluster_config(cluster) if (cluster := new or old) is not None else None
         )
@@ -49,10 +49,9 @@ class GroupIndex:
         if self.clusters.get(*key) is not old_config:
             self._add(key, changed=True)
 
-    def _take_pod(self, old: LivePod | None, new: LivePod | None) -> None:
+    def _take_pod(self, uid: str, old: LivePod | None, new: LivePod | None) -> None:
         if (pod := new or old) is None:
             return
-        uid = pod.metadata.uid or ""
         old_member, member = self.members.get(uid), self._member(new) if new is not None else None
         if member is not None:
             self.members.put(uid, member)

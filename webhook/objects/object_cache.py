@@ -84,8 +84,10 @@ class LiveObject(Protocol):
 
 
 T = TypeVar("T", bound=LiveObject)
-Handler = Callable[[T | None, T | None], None]
-"""Receives a change: the object before and after it; None before creation and after deletion."""
+Handler = Callable[[str, T | None, T | None], None]
+"""Receives a change: the uid, and the object before and after it; None before creation and after
+deletion.
+"""
 
 
 class Table(Generic[T]):
@@ -142,14 +144,14 @@ class Table(Generic[T]):
         self._all[uid] = value
         for key in self._index(value):
             self._indexed.setdefault(key, {})[uid] = value
-        self._notify(old, value)
+        self._notify(uid, old, value)
 
     def remove(self, uid: str) -> None:
         """Remove an object, if it is known."""
         old = self._all.get(uid)
         if old is not None:
             self._discard(uid, old)
-            self._notify(old, None)
+            self._notify(uid, old, None)
 
     def of(self, key: str) -> Collection[T]:
         """Return the objects with this key of `index`."""
@@ -176,12 +178,12 @@ class Table(Generic[T]):
             if not beside:
                 del self._indexed[key]
 
-    def _notify(self, old: T | None, new: T | None) -> None:
+    def _notify(self, uid: str, old: T | None, new: T | None) -> None:
         for value in (old, new):
             if value is not None:
                 self._changed(value)
         for handle in self._handlers:
-            handle(old, new)
+            handle(uid, old, new)
 
 
 class ObjectCache:
@@ -353,7 +355,7 @@ class ObjectCache:
         elif self._examined and pod is None:
             self._ends.update(_subjects(event))
 
-    def _cluster_changed(self, old: LiveCluster | None, new: LiveCluster | None) -> None:
+    def _cluster_changed(self, _uid: str, old: LiveCluster | None, new: LiveCluster | None) -> None:
         """Store a rejection that KubeRay's condition no longer has, as an event: KubeRay deletes an
         incomplete replica, which ends the condition, and creates it again.
         """
@@ -382,13 +384,11 @@ class ObjectCache:
                 ),
             )
 
-    def _pod_changed(self, old: LivePod | None, new: LivePod | None) -> None:
-        uid = (new or old or LivePod()).metadata.uid or ""
+    def _pod_changed(self, uid: str, old: LivePod | None, new: LivePod | None) -> None:
         before = old.condition("Ready") if old is not None else None
         self._pods_ready.follow(uid, before, new.condition("Ready") if new is not None else None)
 
-    def _node_changed(self, old: LiveNode | None, new: LiveNode | None) -> None:
-        uid = (new or old or LiveNode()).metadata.uid or ""
+    def _node_changed(self, uid: str, old: LiveNode | None, new: LiveNode | None) -> None:
         before = old.readiness if old is not None else None
         self._nodes_ready.follow(uid, before, new.readiness if new is not None else None)
 

@@ -37,6 +37,7 @@ class Watch:
     def node(self, *, ready: bool, ago: int) -> None:
         for node in self.scene.nodes:
             if node["metadata"]["name"] == NODE:
+                node["metadata"]["uid"] = f"nodes/None/{NODE}"
                 node["status"] = {"conditions": [_ready(ready=ready, ago=ago)]}
         for live in self.scene.observed().nodes or ():
             if live.metadata.name == NODE:
