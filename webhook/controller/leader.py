@@ -147,14 +147,18 @@ class Leader:
         _log.warning(message, self._lease.name, _RENEW_SECONDS)
 
     async def _try(self, seconds: float = _REQUEST_SECONDS) -> bool:
-        """Acquire or renew the Lease, and return whether this process holds it."""
+        """Acquire or renew the Lease, both requests within `seconds`, and return whether this
+        process holds it.
+        """
         seconds = min(seconds, _REQUEST_SECONDS)
+        end = self._time_source.clock() + seconds
         try:
             holding, version = await self._lease.read(seconds)
             self._see(holding)
             if self._other:
                 return False
-            await self._lease.write(self._own(holding), version, seconds)
+            left = max(end - self._time_source.clock(), 0.0)
+            await self._lease.write(self._own(holding), version, left)
         except ApiError as error:
             # A conflict only means that another process was faster.
             if error.reason not in {"conflict", self._problem}:

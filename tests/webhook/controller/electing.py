@@ -56,11 +56,11 @@ class View(Lease):
 
     def __init__(self, lease: LeaseInMemory, time: PassingTime) -> None:
         self.name = "ray-webhook/controller"
-        self.reachable, self.refused = True, True
+        self.reachable, self.refused, self.late = True, True, False
         self._lease, self._time = lease, time
 
     async def read(self, seconds: float) -> tuple[Holding, str]:
-        await self._check(seconds)
+        await self._check(seconds, late=self.late)
         self._lease.reads += 1
         return self._lease.holding, str(self._lease.version) if self._lease.version else ""
 
@@ -74,11 +74,11 @@ class View(Lease):
         self._lease.version += 1
         self._lease.writes += 1
 
-    async def _check(self, seconds: float) -> None:
+    async def _check(self, seconds: float, *, late: bool = False) -> None:
         assert seconds >= 0
-        if not self.reachable:
-            if not self.refused:
-                await self._time.time_source.sleep(seconds)
+        if not self.reachable and not self.refused:
+            await self._time.time_source.sleep(seconds)
+        if not self.reachable and not late:
             raise ApiError("refused", "no connection to the API server")
 
 

@@ -69,12 +69,12 @@ async def test_after_a_crash_another_begins_when_the_lease_is_over_and_not_befor
         assert lease.holding.holder_identity == "b"
 
 
-@pytest.mark.parametrize("refused", [True, False])
-async def test_two_never_work_at_once_while_the_leader_has_no_api_server(refused: bool) -> None:
+@pytest.mark.parametrize(("refused", "late"), [(True, False), (False, False), (False, True)])
+async def test_two_never_work_at_once_without_the_api_server(refused: bool, late: bool) -> None:
     async with candidates(2) as (time, lease, found):
         one, other = found
         await begin(time, found, 30)
-        one.view.reachable, one.view.refused = False, refused
+        one.view.reachable, one.view.refused, one.view.late = False, refused, late
         seen = []
         for _ in range(300):
             await time.pass_by(0.1)
