@@ -237,6 +237,7 @@ async def test_bookmarks_move_the_place_to_resume_from(api: FakeApi) -> None:
         api.drop_connections()
         await eventually(lambda: f.pods.watches == 2)
         assert api.requests[-1].query["resourceVersion"] == str(api.version)
+        assert 300 <= int(api.requests[-1].query["timeoutSeconds"]) < 600
         assert f.pods.lists == 1
 
 
