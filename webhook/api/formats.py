@@ -24,6 +24,7 @@ LABEL_VALUE: Final = re.compile(r"([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?
 
 
 # https://github.com/distribution/reference/blob/main/regexp.go
+# `*+` takes no memory to try fewer repetitions of a long text.
 _HOST: Final = r"[a-zA-Z0-9](?:[a-zA-Z0-9-]*[a-zA-Z0-9])?"
 _PATH: Final = r"[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*+"
 _IMAGE: Final = re.compile(
