@@ -116,10 +116,12 @@ def replica_missing(group: AssignedGroup) -> Iterator[Symptom]:
     https://docs.ray.io/en/master/cluster/kubernetes/user-guides/config.html
     """
     cluster, size = group.cluster, group.spec.num_of_hosts
+    if size < 1:
+        return
     # Rounded up: pods without an identity may be those of replicas that seem to be missing.
-    lost = -(-len(group.without_identity) // size) if size > 0 else 0
+    lost = -(-len(group.without_identity) // size)
     lacking = group.desired - len({replica.index for replica in group.replicas}) - lost
-    if size < 1 or lacking <= 0:
+    if lacking <= 0:
         return
     meta = cluster.live.metadata
     ends = cluster.ends(pod_prefix(cluster.name, group.name))

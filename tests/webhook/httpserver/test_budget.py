@@ -110,13 +110,6 @@ def test_what_was_refused_or_answered_counts_no_longer() -> None:
         assert lengths.refusals == [503]
 
 
-async def test_all_large_bodies_have_64_mib_together() -> None:
-    with BodyBudget().body() as count:
-        count(64 * 1024 * 1024, False)
-        with pytest.raises(OverBudget):
-            count(64 * 1024 * 1024 + 1, False)
-
-
 def test_what_a_client_left_unfinished_counts_no_longer() -> None:
     lengths = Lengths()
     with served(app=application(lengths)) as server:
