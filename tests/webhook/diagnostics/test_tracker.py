@@ -186,6 +186,7 @@ def test_a_replica_of_one_host_is_a_pod_and_not_reported() -> None:
     scene = Scene(llama(replicas=0).group("cpu", hosts=1, replicas=1))
     tracker, name = Tracker(), "llama-cpu-worker-0-0"
     pod = scene.pods.pop(name)
+    assert scene.ids() == ["replica-missing"]
     tracker.track(scene.examined(NOW))
     scene.pods[name] = pod
     assert reported(tracker, scene.examined(NOW + 10)) == []
