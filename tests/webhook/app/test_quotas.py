@@ -7,7 +7,7 @@ from tests.harness.fake_api import LIMIT_RANGES, QUOTAS, FakeApi, Request
 from tests.harness.following import eventually, plain
 from tests.harness.ray_objects import a_cluster
 from tests.webhook.app.test_scheduling import KEPT, Object, Served, polled, serving
-from webhook.cache.quota_watches import AMOUNTS_MAX, TEXT_MAX, NamespaceQuotas
+from webhook.cache.quota_watches import NamespaceQuotas
 from webhook.groups.group_config import ClusterIndex
 from webhook.groups.identity_index import Membership
 from webhook.kubeclient.client import Api
@@ -65,7 +65,7 @@ async def test_a_namespace_stores_a_bounded_number_of_amounts() -> None:
         for index in range(33):
             api.put(QUOTAS, quota(index, f"q{index}"))
         large = quota(0, "large")
-        large["status"]["hard"] = {f"count/a{index}": "1" for index in range(AMOUNTS_MAX + 1)}
+        large["status"]["hard"] = {f"count/a{index}": "1" for index in range(257)}
         api.put(QUOTAS, {**large, "metadata": {"name": "large", "namespace": "other"}})
         quotas = NamespaceQuotas(client, [], ClusterIndex(), Membership())
         for watch in quotas.watches:
@@ -74,7 +74,7 @@ async def test_a_namespace_stores_a_bounded_number_of_amounts() -> None:
         assert stored is not None
         assert len(stored.quotas) == 32
         assert quotas.limits("other") is None
-        text = {"scopeName": "PriorityClass", "operator": "In", "values": ["x" * TEXT_MAX]}
+        text = {"scopeName": "PriorityClass", "operator": "In", "values": ["x" * 16_384]}
         large["status"]["hard"] = {"pods": "1"}
         large["spec"] = {"hard": {"pods": "1"}, "scopeSelector": {"matchExpressions": [text]}}
         api.put(QUOTAS, {**large, "metadata": {"name": "large", "namespace": "third"}})
