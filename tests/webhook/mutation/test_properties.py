@@ -77,9 +77,9 @@ class Seen:
 
 
 def edits_of(case: Case) -> list[Edit]:
-    place = Webhook(case.cluster).handler.place
+    place, pod = Webhook(case.cluster).handler.place, as_pod(manifest(case.pod))
     try:
-        placed = at_once(place(as_pod(manifest(case.pod)), "", "request-0", dry_run=True))
+        placed = at_once(place(pod, pod.metadata.namespace or "default", "request-0", dry_run=True))
     except Denied:
         return []
     return edits(placed.replica, placed.identity.host) if isinstance(placed, PodDecision) else []
