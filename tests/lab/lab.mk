@@ -27,7 +27,7 @@ chaos: $(READY) tools  #: Break processes and the control plane for SECONDS, by 
 	$(BIN)/python -m tests.lab.chaos --seconds $(SECONDS) --seed $(or $(SEED),1)
 
 MUTATED ?= 150
-mutants: $(READY)  #: Run the tests of changed lines on MUTATED mutants of the program; 93 % have to be killed
+mutants: $(READY)  #: Run the tests of changed lines on MUTATED mutants of the program; 70 % have to be killed
 	$(PYTHON) -m venv --clear .cache/mutants
 	.cache/mutants/bin/python -m pip install $(PIP) $(VERIFIED) -r tests/lab/mutants/requirements.txt
 	$(BIN)/python -m tests.lab.mutants $(MUTATED) $(SEED)

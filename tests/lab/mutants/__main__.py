@@ -1,8 +1,9 @@
 """Run the tests on mutants of the program: `python -m tests.lab.mutants COUNT [SEED]`.
 
-The program prints the surviving mutants, and exits with 1 if these are more than 7 %. Of the tests,
-a mutant gets those that execute its line. One run of all tests under coverage finds them, and its
-data are used again until `.cache/mutants` is removed.
+The program prints the surviving mutants: answer each by a test of behaviour, or delete its line.
+It exits with 1 if these are more than 30 %; of new samples of 150, 18 to 29 % survived. A mutant
+gets the tests that execute its line. One run of all tests under coverage finds them, and its data
+are used again until `.cache/mutants` is removed.
 """
 
 import difflib
@@ -20,8 +21,8 @@ from tests import ROOT
 from tests.lab.mutants.executions import DATA, Executions, measure
 
 SAMPLER: Final = ROOT / ".cache" / "mutants" / "bin" / "python"
-SHARE: Final = 0.93
-"""What has to be killed."""
+SHARE: Final = 0.7
+"""What has to be killed of a new sample, before its survivors are answered."""
 SECONDS: Final = 1800
 """A mutant whose tests take longer counts as a survivor: what they would find is unknown."""
 TEST_SECONDS: Final = 120
