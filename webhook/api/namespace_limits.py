@@ -187,6 +187,8 @@ def thousandths(amounts: object, resources: Container[str] | None = None) -> Tho
 def thousandth(value: object) -> int | None:
     """Return an amount rounded up to thousandths, or None if it is not a quantity."""
     # Fast path of the common cases.
+    if type(value) is int:
+        return value * 1000
     if type(value) is str and value.isascii() and len(value) < 10:  # noqa: PLR2004
         if value.isdigit():
             return int(value) * 1000
