@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Final
 
-from webhook.api.formats import shorten
+from webhook.api.formats import list_choices, shorten
 from webhook.api.review import DUPLICATE, FORBIDDEN, NOT_SUPPORTED, REQUIRED
 from webhook.validation.finding import Fault
 from webhook.validation.ray_object import K8S_JOB, SIDECAR, Job
@@ -116,8 +116,7 @@ def job_submission_mode_unknown(job: Job) -> Iterator[Fault]:
     modes = [mode for mode in _MODES if has_sidecar or mode != SIDECAR]
     if field.text and field.text not in modes:
         near = next((mode for mode in modes if mode.lower() == field.text.lower()), "")
-        advice = f"write {near or ' or '.join((', '.join(modes[:-1]), modes[-1]))}"
-        message = f"{shorten(field.text)!r} submits no job: {advice}"
+        message = f"{shorten(field.text)!r} submits no job: write {near or list_choices(modes)}"
         yield Fault(field, message, NOT_SUPPORTED, doubtful=not near)
 
 
