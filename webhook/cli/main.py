@@ -65,7 +65,7 @@ def main(  # noqa: PLR0911
             return _live(command, command_line[1:], parser)
         return _run(command_line, command, program)
     except ModuleNotFoundError as error:
-        if str(error.name).startswith("webhook."):
+        if (error.name or "webhook.").startswith("webhook."):
             return _report_bug(command, error)
         extra = "cluster" if error.name == "kubernetes" else EXTRAS.get(command, "serve,cluster")
         message = f"{error.name} is not installed, which this needs: {installing(extra)}"

@@ -226,7 +226,8 @@ def test_each_command_has_the_packages_of_its_extra() -> None:
 
 
 @pytest.mark.parametrize("error", [
-    ValueError("odd"), OSError("odd"), ModuleNotFoundError("odd", name="webhook.cli.odd"),
+    ValueError("odd"), OSError("odd"), ModuleNotFoundError("odd"),
+    ModuleNotFoundError("odd", name="webhook.cli.odd"),
 ])  # fmt: skip
 def test_a_bug_ends_with_2_because_1_is_a_denial(
     error: Exception, monkeypatch: pytest.MonkeyPatch, run: Run
