@@ -210,7 +210,8 @@ def test_errors_of_the_connection_have_a_fix(status: Run, run: Run, tmp_path: Pa
 
 
 @pytest.mark.parametrize(("seconds", "text"), [
-    (0, "0 s"), (60, "1 min"), (7199, "1 h"), (86_399, "23 h"), (86_400, "1 d"), (-5, "0 s"),
+    (0, "0 s"), (59, "59 s"), (60, "1 min"), (7199, "1 h"), (86_399, "23 h"), (86_400, "1 d"),
+    (200_000, "2 d"), (-5, "0 s"),
 ])  # fmt: skip
 def test_durations_have_the_largest_unit_that_they_fill(seconds: float, text: str) -> None:
     assert duration(seconds) == text

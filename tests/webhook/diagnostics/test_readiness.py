@@ -111,7 +111,7 @@ def unhealthy(first: int, last: int, count: int) -> Object:
 
 
 @pytest.mark.parametrize(("ago", "ready"), [
-    (1, True), (1, False), (20, True), (59, True), (59, False), (900, False),
+    (1, True), (1, False), (20, True), (20, False), (59, True), (59, False), (900, False),
 ])  # fmt: skip
 def test_one_read_sees_flipping_readiness_by_probe_events(ago: int, ready: bool) -> None:
     scene = Scene().changed(HOST, status={"conditions": [_ready(ready=ready, ago=ago)]})

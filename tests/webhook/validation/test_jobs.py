@@ -56,7 +56,7 @@ def test_a_duplicate_key_of_a_runtime_environment_is_a_warning_and_the_last_valu
 @pytest.mark.parametrize("schedule", [
     "* * * * *", "*/5 0-6,18-23 1 jan-mar mon-fri", "0 3 * jan-1,12-DEC 6-sat,SUN-0", "? 3 ? * ?",
     "5/15 * * * *", "@hourly", "@every 1h30m", "0 0 1,15 * 3", "*/+5 * * * *",
-    f"{'0 3 * * *':512}",
+    "0 3 * * SUN", f"{'0 3 * * *':512}",
 ])  # fmt: skip
 def test_a_schedule_that_kuberay_reads(schedule: str) -> None:
     assert problem_of(schedule) == ""

@@ -172,7 +172,8 @@ def test_an_empty_choice_is_the_default_of_some_fields() -> None:
     ({"subdomain": "My.Service"}, "name-invalid", "subdomain"),
     ({"hostAliases": [{"ip": "1.2.3"}]}, "name-invalid", "hostAliases[0].ip"),
     ({"dnsPolicy": "None"}, "name-invalid", "dnsConfig"),
-    ({"activeDeadlineSeconds": 2**31}, "lifecycle-invalid", "activeDeadlineSeconds"),
+    *(({"activeDeadlineSeconds": seconds}, "lifecycle-invalid", "activeDeadlineSeconds")
+      for seconds in (0, 2**31)),
     ({"volumes": [{"name": "A", "emptyDir": {}}]}, "volume-invalid", "volumes[0].name"),
     ({"volumes": [{"name": "a", "emptyDir": {}, "secret": {"secretName": "s"}}]}, "volume-invalid",
      "volumes[0].secret"),
@@ -244,6 +245,8 @@ def test_an_empty_choice_is_the_default_of_some_fields() -> None:
     (projected(secret={"name": "s"}, configMap={"name": "c"}), "volume-invalid",
      "volumes[0].projected.sources[0]"),
     (projected(secret={}), "volume-invalid", "volumes[0].projected.sources[0].secret.name"),
+    (projected(serviceAccountToken={"path": "t", "expirationSeconds": 599}), "volume-invalid",
+     "volumes[0].projected.sources[0].serviceAccountToken.expirationSeconds"),
     (a_volume(hostPath={"path": "/a/../b"}), "volume-invalid", "volumes[0].hostPath.path"),
     (a_volume(nfs={"server": "s", "path": "a"}), "volume-invalid", "volumes[0].nfs.path"),
     (a_volume(csi={}), "volume-invalid", "volumes[0].csi.driver"),

@@ -199,6 +199,7 @@ def test_more_amounts_than_can_be_compared_in_time_are_not_compared() -> None:
     few, many = ({f"e.com/{index}": "1" for index in range(number)} for number in (250, 251))
     assert forecast(cluster, a_range(max=few))
     assert forecast(cluster, a_range(max=many)) == []
+    assert forecast(cluster, a_range(max=few), a_range(min=few)) == [], "both count"
 
 
 def test_an_object_that_is_no_longer_suspended_needs_its_pods() -> None:
