@@ -11,10 +11,18 @@ from tests.e2e.webhook_process import Webhook
 
 
 @pytest.fixture(scope="session")
-def control_plane() -> Iterator[ControlPlane]:
-    """A control plane that tests share; each test takes a namespace of its own."""
+def shared_plane() -> Iterator[ControlPlane]:
     with ControlPlane() as plane:
         yield plane
+
+
+@pytest.fixture(scope="module")
+def control_plane(shared_plane: ControlPlane) -> Iterator[ControlPlane]:
+    """A control plane that tests share; each test takes a namespace of its own. A module that
+    begins finds neither Ray objects nor pods: an operator would reconcile them, too.
+    """
+    yield shared_plane
+    shared_plane.delete_ray_objects()
 
 
 @pytest.fixture(scope="module")

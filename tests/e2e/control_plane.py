@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, redirect_stdout
 from io import BytesIO, TextIOWrapper
 from pathlib import Path
-from typing import Self
+from typing import Final, Self
 
 from tests.e2e import build
 from tests.e2e.api import (
@@ -21,6 +21,8 @@ from tests.e2e.api import (
     NAMESPACES,
     PODS,
     RAY_CLUSTERS,
+    RAY_JOBS,
+    RAY_SERVICES,
     SERVICE_ACCOUNTS,
     SERVICES,
     Api,
@@ -32,6 +34,9 @@ from tests.e2e.go import CannotBuildError
 from tests.e2e.process import Program, accepts_connections, free_port
 from tests.e2e.waiting import until
 from webhook.cli.main import main
+
+UNFINALIZED: Final[Json] = {"metadata": {"finalizers": None}}
+"""The patch after which nobody keeps an object that was deleted."""
 
 
 class ControlPlane:
@@ -154,6 +159,15 @@ class ControlPlane:
         until(has_no_pods, f"pods of RayCluster {namespace}/{name} are gone")
         for key in ("ray.io/cluster", "ray.io/headless-worker-svc"):
             self.api.delete_all(SERVICES, namespace, f"{key}={name}")
+
+    def delete_ray_objects(self) -> None:
+        """Removes all of them and all pods, at once, while no operator runs."""
+        for resource in (RAY_JOBS, RAY_SERVICES, RAY_CLUSTERS, PODS):
+            for metadata in [found["metadata"] for found in self.api.list(resource)]:
+                place = metadata["name"], metadata["namespace"]
+                self.api.delete(resource, *place, grace=0)
+                if metadata.get("finalizers"):
+                    self.api.patch(resource, place[0], UNFINALIZED, place[1])
 
     def delete_pods(self, namespace: str, selector: str = "") -> None:
         """Removes pods at once, as there is no kubelet to end them."""

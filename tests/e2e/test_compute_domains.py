@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from tests.e2e.api import CRDS, PODS, RAY_CLUSTERS, Api, Json, Objects, Resource
-from tests.e2e.control_plane import ControlPlane
+from tests.e2e.control_plane import UNFINALIZED, ControlPlane
 from tests.e2e.installation import WITH_CONTROLLER
 from tests.e2e.kuberay import Operator
 from tests.e2e.rays import example, scale, workers
@@ -106,8 +106,7 @@ def test_a_domain_outlives_the_last_pod_and_a_new_replica_has_a_new_one(
     assert domains(api, namespace) == {old: uid}
 
     for pod in api.list(PODS, namespace, "ray.io/node-type=worker"):
-        free = {"metadata": {"finalizers": None}}
-        api.patch(PODS, pod["metadata"]["name"], free, namespace)
+        api.patch(PODS, pod["metadata"]["name"], UNFINALIZED, namespace)
     until(lambda: not domains(api, namespace), "the domain goes after the last pod")
 
     scale(api, "rack", namespace, 1)

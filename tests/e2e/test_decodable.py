@@ -5,8 +5,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.e2e.api import MERGE_PATCH, RAY_CLUSTERS, RAY_JOBS, RAY_SERVICES, ApiError, Json
-from tests.e2e.control_plane import ControlPlane
+from tests.e2e.api import RAY_CLUSTERS, RAY_JOBS, RAY_SERVICES, ApiError, Json
+from tests.e2e.control_plane import UNFINALIZED, ControlPlane
 from tests.e2e.installation import applied, rendered
 from tests.e2e.kuberay import Operator
 from tests.e2e.rays import HOSTS, slices, wait_for_workers
@@ -88,8 +88,7 @@ def test_one_bad_object_stops_kuberay_and_the_policy_lets_go_of_it(
     with Operator(control_plane) as operator:
         until(lambda: "cannot unmarshal number 3000000000" in operator.tail(2000), "the error")
         control_plane.api.delete(RAY_CLUSTERS, "bad", bad)
-        freed = {"metadata": {"finalizers": None}}
-        control_plane.api.patch(RAY_CLUSTERS, "bad", freed, bad, kind=MERGE_PATCH)
+        control_plane.api.patch(RAY_CLUSTERS, "bad", UNFINALIZED, bad)
         wait_for_workers(control_plane.api, good, HOSTS, "good")
     control_plane.delete_ray_cluster("good", good)
 

@@ -2,6 +2,8 @@
 the recovery.
 """
 
+from functools import partial
+
 import pytest
 
 from tests.e2e.api import PODS, RAY_CLUSTERS, Api, Objects
@@ -19,7 +21,7 @@ from tests.e2e.rays import (
     worker_of,
     workers,
 )
-from tests.e2e.waiting import until
+from tests.e2e.waiting import until, until_equal
 from tests.e2e.webhook_process import Webhook
 from tests.lab.chaos import run
 
@@ -63,30 +65,21 @@ def test_the_feeds_resume_when_the_api_server_is_back(
 ) -> None:
     api, namespace = control_plane.api, control_plane.namespace("api-server-down")
     cluster = api.create(RAY_CLUSTERS, slices("one", 1), namespace)
-    before = webhook.metric("ray_webhook_members")  # those of other stories, too
+    count_members = partial(webhook.metric, "ray_webhook_members")
     pods = [api.create(PODS, worker_of(cluster), namespace) for _ in range(HOSTS)]
     assert identities(pods) == whole(0)
-    until(
-        lambda: webhook.metric("ray_webhook_members") >= before + HOSTS,
-        "the cache contains the pods",
-    )
-    members = webhook.metric("ray_webhook_members")
+    until_equal(count_members, HOSTS, "the cache contains the pods")
 
     control_plane.stop_api_server()
     assert webhook.ready
     control_plane.start_api_server()
     api.delete(PODS, with_identity(pods, 0, 2)["metadata"]["name"], namespace, grace=0)
 
-    until(
-        lambda: webhook.metric("ray_webhook_members") < members,
-        "the feed tells of a pod that was deleted",
-    )
+    until_equal(count_members, HOSTS - 1, "the feed tells of a pod that was deleted")
     assert identities([api.create(PODS, worker_of(cluster), namespace)]) == [(0, 2)]
-    known = webhook.metric("ray_webhook_clusters")
     other = api.create(RAY_CLUSTERS, slices("two", 1), namespace)
-    until(
-        lambda: webhook.metric("ray_webhook_clusters") > known, "the feed tells of a new RayCluster"
-    )
+    count_clusters = partial(webhook.metric, "ray_webhook_clusters")
+    until_equal(count_clusters, 2, "the feed tells of a new RayCluster")
     assert identities([api.create(PODS, worker_of(other), namespace)]) == [(0, 0)]
     for name in ("one", "two"):
         control_plane.delete_ray_cluster(name, namespace)

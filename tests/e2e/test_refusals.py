@@ -7,7 +7,7 @@ import pytest
 
 from tests.e2e import build, needs
 from tests.e2e.api import MERGE_PATCH, PODS, RAY_CLUSTERS, ApiError, Json
-from tests.e2e.control_plane import ControlPlane
+from tests.e2e.control_plane import UNFINALIZED, ControlPlane
 from tests.e2e.rays import HOSTS, identities, slices, worker_of, workers
 from tests.e2e.versions import chosen, minor
 from tests.e2e.webhook_process import Webhook
@@ -100,5 +100,5 @@ def test_an_old_bad_object_is_updated_with_warnings_and_then_deleted(
 
     api.delete(RAY_CLUSTERS, "old", old)
     assert api.get(RAY_CLUSTERS, "old", old)["metadata"]["deletionTimestamp"]
-    api.patch(RAY_CLUSTERS, "old", {"metadata": {"finalizers": None}}, old)
+    api.patch(RAY_CLUSTERS, "old", UNFINALIZED, old)
     assert api.list(RAY_CLUSTERS, old) == []

@@ -25,7 +25,9 @@ def until(found: Callable[[], T], what: str, seconds: float = SECONDS) -> T:
     return value
 
 
-def until_equal(found: Callable[[], T], wanted: T, what: str, seconds: float = SECONDS) -> None:
+def until_equal(
+    found: Callable[[], object], wanted: object, what: str, seconds: float = SECONDS
+) -> None:
     """Return as soon as `found` returns what is wanted. Fails with what it returned instead."""
     deadline = monotonic() + seconds
     while (value := found()) != wanted:
