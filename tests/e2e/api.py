@@ -5,6 +5,7 @@ import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from time import monotonic, sleep
 from typing import Any, Self
 from urllib.error import HTTPError, URLError
 from urllib.parse import urlencode
@@ -166,7 +167,9 @@ class Api:
         content_type: str = "application/json",
         query: Mapping[str, str] | None = None,
     ) -> Answer:
-        """Any call. Raises ApiError for an answer of 400 or more, URLError when there is none."""
+        """Any call. Waits while the API server reads the objects of a changed CRD. Raises ApiError
+        for an answer of 400 or more, URLError when there is none.
+        """
         url = self.server + path + (f"?{urlencode(query)}" if query else "")
         headers = {"Accept": "application/json"}
         if isinstance(body, bytes):
@@ -174,16 +177,19 @@ class Api:
         elif body is not None:
             headers["Content-Type"] = content_type
         data = body if isinstance(body, bytes) or body is None else json.dumps(body).encode()
-        try:
-            with self._opener.open(
-                Request(url, data, headers, method=method),  # noqa: S310
-                timeout=self._timeout,
-            ) as answer:
-                warnings = tuple(_warning(each) for each in answer.headers.get_all("Warning", []))
-                return Answer(answer.status, _decode(answer.read()), warnings)
-        except HTTPError as error:
-            with error:
-                raise ApiError(error.code, _decode(error.read())) from None
+        request = Request(url, data, headers, method=method)  # noqa: S310
+        deadline = monotonic() + 60
+        while True:
+            try:
+                with self._opener.open(request, timeout=self._timeout) as answer:
+                    warnings = map(_warning, answer.headers.get_all("Warning", []))
+                    return Answer(answer.status, _decode(answer.read()), tuple(warnings))
+            except HTTPError as error:
+                with error:
+                    failure = ApiError(error.code, _decode(error.read()))
+            if "storage is (re)initializing" not in str(failure) or monotonic() > deadline:
+                raise failure
+            sleep(0.05)
 
 
 def _delete_options(grace: int | None) -> Json | None:

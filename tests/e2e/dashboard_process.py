@@ -13,7 +13,7 @@ from threading import Lock, Thread
 from tests.e2e.api import Json, Objects
 from tests.e2e.control_plane import ControlPlane
 from tests.e2e.installation import grant, token_kubeconfig
-from tests.e2e.process import Startable, free_port
+from tests.e2e.process import NO_ANSWER, Startable, free_port
 from tests.harness.html_browser import Element, Tab
 
 HOST = "127.0.0.1"
@@ -131,7 +131,7 @@ class OpenPage:
                     with self._lock:
                         self._tab.take(message)
             self._failure = EOFError("nobody is told any more")
-        except (OSError, ValueError, AssertionError) as error:
+        except (*NO_ANSWER, ValueError, AssertionError) as error:
             self._failure = error
 
 

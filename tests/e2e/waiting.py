@@ -7,7 +7,7 @@ from time import monotonic, sleep
 from typing import Final, TypeVar
 
 from tests.e2e.api import ApiError
-from tests.e2e.process import Startable
+from tests.e2e.process import NO_ANSWER, Startable
 
 T = TypeVar("T")
 
@@ -55,5 +55,5 @@ class Repeated(Startable):
 
     def _run(self) -> None:
         while not self._ended.wait(self._seconds):
-            with suppress(ApiError, OSError):
+            with suppress(ApiError, *NO_ANSWER):
                 self._call()
