@@ -31,8 +31,8 @@ RETRY_SECONDS: Final = 2.0
 POLL_SECONDS: Final = 0.5
 """The period between two reads while not leading; a released Lease is acquired this soon."""
 _REQUEST_SECONDS: Final = 5.0
-_RELEASE_SECONDS: Final = 1.0
-"""Deadline of the request that releases the Lease at shutdown."""
+_RELEASE_SECONDS: Final = 5.0
+"""Deadline of each of the two requests that release the Lease at shutdown; a pod has 30 s."""
 
 
 class Holding(Struct, rename="camel", frozen=True, omit_defaults=True):
