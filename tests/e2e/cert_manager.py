@@ -39,6 +39,12 @@ class CertManager(Peer):
         return super().__enter__()
 
     def renew(self, name: str, namespace: str) -> None:
+        """Returns after the last write of cert-manager about the renewal."""
+
+        def revision() -> int:
+            return int(self._api.get(CERTIFICATES, name, namespace)["status"].get("revision", 0))
+
+        before = until(revision, f"{name} is issued")
         status = self._api.get(CERTIFICATES, name, namespace)["status"]
         now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         asked = {
@@ -47,3 +53,4 @@ class CertManager(Peer):
         }  # fmt: skip
         conditions = [each for each in status["conditions"] if each["type"] != "Issuing"]
         self._api.set_status(CERTIFICATES, name, {"conditions": [*conditions, asked]}, namespace)
+        until(lambda: revision() > before, f"{name} is renewed")

@@ -103,7 +103,7 @@ class ControlPlane:
         """Run kubectl, or another `program` of its kind, as the administrator."""
         command = [str(build.binary(program)), f"--kubeconfig={self.admin_kubeconfig}", *arguments]
         return subprocess.run(
-            command, input=stdin, capture_output=True, text=True, check=False, timeout=120
+            command, input=stdin, capture_output=True, text=True, check=False, timeout=180
         )
 
     def run_kubectl(self, *arguments: str, stdin: str = "", program: str = "kubectl") -> str:

@@ -92,7 +92,7 @@ def wait_for_pods(api: Api, namespace: str, count: int) -> Objects:
 
 
 def wait_for_workers(
-    api: Api, namespace: str, count: int, cluster: str = "", seconds: float = 300
+    api: Api, namespace: str, count: int, cluster: str = "", seconds: float = 900
 ) -> Objects:
     return until(
         lambda: _exactly(count, workers(api, namespace, cluster)),

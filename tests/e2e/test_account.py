@@ -55,9 +55,10 @@ def test_the_account_uses_every_right_it_has_and_lacks_none(audited: Audited) ->
     until(lambda: audited.log.used() == webhook.rights, "it has used every right")
 
     # A reservation whose table another process wrote in the meantime is read, and written again.
-    conflicts = [found for found in audited.log.requests() if found.code == CONFLICT]
-    assert {found.right[1] for found in conflicts} <= {"leases"}
-    assert [each for each in audited.log.requests() if each.code not in {200, 201, CONFLICT}] == []
+    # Where a write takes too long it is given up, and the read may find none.
+    codes = {(found.right[1], found.code) for found in audited.log.requests()}
+    unusual = {(resource, code) for resource, code in codes if code not in {200, 201}}
+    assert unusual <= {("leases", 404), ("leases", CONFLICT)}
     assert {found.code for found in audited.log.discovery()} == {200, 404}  # never forbidden
     assert account_rights(plane) - account_rights(plane, "nobody") == webhook.rights
 

@@ -67,12 +67,12 @@ def test_certificate_and_authority_change_and_no_call_is_lost(plane: ControlPlan
             calls = Calls(ask)
             with Repeated(calls.call, 0.1):
                 first = authority_of(plane)
-                renewed(plane, cert_manager, CERTIFICATE)
+                cert_manager.renew(CERTIFICATE, NAMESPACE)
                 assert authority_of(plane) == first
                 taken_over(plane, deployed)
                 calls.some_more()
 
-                renewed(plane, cert_manager, AUTHORITY)
+                cert_manager.renew(AUTHORITY, NAMESPACE)
                 calls.some_more()
                 second = signed_anew(plane, cert_manager, first)
                 assert key_of(second) == key_of(first)
@@ -94,19 +94,13 @@ def test_certificate_and_authority_change_and_no_call_is_lost(plane: ControlPlan
             assert calls.lost == []
 
 
-def renewed(plane: ControlPlane, cert_manager: CertManager, name: str) -> None:
-    before = secret(plane, name)["tls.crt"]
-    cert_manager.renew(name, NAMESPACE)
-    until(lambda: secret(plane, name)["tls.crt"] != before, f"{name} is renewed")
-
-
 def signed_anew(plane: ControlPlane, cert_manager: CertManager, previous: str) -> str:
     """Renew the certificate until another authority than the previous one has signed it, of which
     cert-manager may hear a little later; return that one.
     """
 
     def signed() -> bool:
-        renewed(plane, cert_manager, CERTIFICATE)
+        cert_manager.renew(CERTIFICATE, NAMESPACE)
         return authority_of(plane) != previous
 
     until(signed, "another authority signs")

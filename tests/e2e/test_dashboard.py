@@ -75,7 +75,7 @@ def test_a_dashboard_and_a_controller_of_a_namespace_go_by_their_labels_alone_wh
             control_plane.api.patch(NAMESPACES, OWN, {"metadata": {"labels": {IGNORE: "true"}}})
             # A person's dashboard reads the Namespace once a minute
             for problems in both:
-                until(partial(is_ignored, problems), "it is said", 120)
+                until(partial(is_ignored, problems), "it is said")
     finally:
         control_plane.api.patch(NAMESPACES, OWN, {"metadata": {"labels": {IGNORE: None}}})
         controller.start()

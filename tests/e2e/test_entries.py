@@ -108,7 +108,7 @@ def test_each_shape_of_a_pod_is_seen_by_exactly_one_entry(
             for entry in pod_entries()
         ]
         for entry in entries:
-            del entry["objectSelector"]
+            entry.update(objectSelector={}, timeoutSeconds=30)
         with registered(control_plane, SHAPES, entries):
             first = next(shapes())
             until(lambda: api.refusal(PODS, first, namespace) and stub.reviews, "it is called")

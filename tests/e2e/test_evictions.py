@@ -20,7 +20,7 @@ pytestmark = pytest.mark.e2e
 
 NAMES = [f"drain-{number}" for number in range(2 * HOSTS + 3)]
 """A node for each worker, and one more for each that is drained."""
-DRAIN = ("--force", "--ignore-daemonsets", "--delete-emptydir-data", "--timeout=100s")
+DRAIN = ("--force", "--ignore-daemonsets", "--delete-emptydir-data", "--timeout=170s")
 READY = {"type": "Ready", "status": "True"}
 REFUSED = 'ray_webhook_evictions_total{outcome="refused"}'
 
@@ -87,7 +87,7 @@ def test_a_drain_of_three_nodes_disrupts_one_replica_after_the_other(
         ThreadPoolExecutor(1) as threads,
     ):
         api.create(RAY_CLUSTERS, cluster, namespace)
-        until(lambda: machines.complete, "both replicas have all hosts", 120)
+        until(lambda: machines.complete, "both replicas have all hosts")
         pods = workers(api, namespace)
         leaving = [with_identity(pods, *identity) for identity in ((0, 0), (1, 0), (0, 1))]
         nodes = [pod["spec"]["nodeName"] for pod in leaving]

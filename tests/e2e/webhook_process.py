@@ -181,24 +181,21 @@ class Webhook(Replica):
 
     def _rewritten(self, registration: Object) -> Object:
         """The registration with a URL in place of the Service, which nothing here would route.
-        Whatever changes objects fails closed, with time for a busy machine, so that no story
-        goes on without it.
+        Whatever changes objects fails closed, and all have time for a busy machine, so that no
+        story goes on without them.
         """
         found = copy.deepcopy(registration)
         authority = base64.b64encode((self._folder / "ca.crt").read_bytes()).decode()
         for webhook in found["webhooks"]:
-            path = webhook["clientConfig"]["service"]["path"]
-            webhook["clientConfig"] = {
-                "url": f"https://{HOST}:{self._port}{path}",
-                "caBundle": authority,
-            }
+            url = f"https://{HOST}:{self._port}{webhook['clientConfig']['service']['path']}"
+            webhook |= {"clientConfig": {"url": url, "caBundle": authority}, "timeoutSeconds": 10}
             if registration["kind"] == "MutatingWebhookConfiguration":
-                webhook |= {"failurePolicy": "Fail", "timeoutSeconds": 10}
+                webhook["failurePolicy"] = "Fail"
         return found
 
     def _refuses(self, probe: tuple[Resource, Callable[[], Json]]) -> bool:
         resource, body = probe
-        return "admission webhook" in self._plane.api.refusal(resource, body(), "default")
+        return "webhook" in self._plane.api.refusal(resource, body(), "default")
 
     def _await_silence(self) -> None:
         until(lambda: not any(map(self._refuses, _PROBES)), "the API server asks no webhook")

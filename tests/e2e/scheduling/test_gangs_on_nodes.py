@@ -117,7 +117,7 @@ def test_a_gang_that_is_too_large_is_bound_when_it_is_made_smaller(
 def test_a_gang_that_waits_when_its_cluster_opts_out_is_bound_all_the_same(
     gated_plane: ControlPlane,
 ) -> None:
-    api, namespace = gated_plane.api, gated_plane.namespace("waiting")
+    api, namespace = gated_plane.api, gated_plane.namespace("opted-out")
     with present(api, nodes(2), capacity=ONE_POD):
         api.create(RAY_CLUSTERS, grouped("one", {"workers": (1, HOSTS)}, GROUPED), namespace)
         wait_for_workers(api, namespace, HOSTS)
