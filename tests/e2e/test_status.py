@@ -350,7 +350,7 @@ def test_what_is_wrong_is_seen_and_gone_after_its_remedy(
         assert code == 1
         assert "kuberay-tpu-webhook.ray-system.svc (of " in text
 
-        until(lambda: not _missing_events(api), "each RayCluster gets its events", 400)
+        until(lambda: not _missing_events(api), "each RayCluster gets its events")
         until_equal(lambda: page.problems(NAMESPACE), wanted, "the page says all of it")
         until_equal(partial(dashboard.problems, NAMESPACE), wanted, "JSON says all of it")
         named = {name for name, _ in EVENTS[:-1]}
@@ -361,9 +361,7 @@ def test_what_is_wrong_is_seen_and_gone_after_its_remedy(
         change_group(api, "refused", template=template)
         operator.start()
         nothing: Problems = {}
-        until_equal(
-            partial(_after_remedies, plane), nothing, "every remedy is done and has helped", 400
-        )
+        until_equal(partial(_after_remedies, plane), nothing, "every remedy is done and has helped")
         until(lambda: events_of(api, NAMESPACE, "ReplicaComplete"), "replicas are complete again")
         until_equal(lambda: page.problems(NAMESPACE), nothing, "nothing is left on the page")
         until_equal(partial(dashboard.problems, NAMESPACE), nothing, "nor is it in JSON")

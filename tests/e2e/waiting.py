@@ -12,7 +12,7 @@ from tests.e2e.process import NO_ANSWER, Startable
 T = TypeVar("T")
 
 
-SECONDS: Final = 180
+SECONDS: Final = 400
 """How long to wait unless a story says otherwise: several times what a busy machine takes."""
 
 
@@ -25,15 +25,11 @@ def until(found: Callable[[], T], what: str, seconds: float = SECONDS) -> T:
     return value
 
 
-def until_equal(
-    found: Callable[[], object], wanted: object, what: str, seconds: float = SECONDS
-) -> None:
+def until_equal(found: Callable[[], object], wanted: object, what: str) -> None:
     """Return as soon as `found` returns what is wanted. Fails with what it returned instead."""
-    deadline = monotonic() + seconds
+    deadline = monotonic() + SECONDS
     while (value := found()) != wanted:
-        assert monotonic() < deadline, (
-            f"not within {seconds:g} s: {what}: wanted {wanted}, found {value}"
-        )
+        assert monotonic() < deadline, f"{what}: wanted {wanted}, found {value} for {SECONDS} s"
         sleep(0.05)
 
 
