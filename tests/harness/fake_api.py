@@ -3,6 +3,7 @@
 import asyncio
 import itertools
 import re
+import socket
 import ssl
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
@@ -258,17 +259,20 @@ class FakeApi:
     @asynccontextmanager
     async def serving(self, tls: ssl.SSLContext | None = None) -> AsyncIterator["FakeApi"]:
         self._tls = tls
-        await self.up()
-        try:
-            yield self
-        finally:
-            await self.down()
+        with socket.socket() as held:  # nobody else gets the port while the server is down
+            held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            held.bind(("127.0.0.1", self.port))
+            self.port = held.getsockname()[1]
+            await self.up()
+            try:
+                yield self
+            finally:
+                await self.down()
 
     async def up(self) -> None:
         self._server = await asyncio.start_server(
             self._connected, "127.0.0.1", self.port, ssl=self._tls
         )
-        self.port = self._server.sockets[0].getsockname()[1]
 
     async def down(self) -> None:
         if self._server is not None:
@@ -383,7 +387,7 @@ class FakeApi:
         if request.name in self.protected:
             meta = {
                 **old["metadata"],
-                "deletionTimestamp": "2026-11-21T10:00:00Z",
+                "deletionTimestamp": "2024-11-21T10:00:00Z",
                 "finalizers": [names.FINALIZER_POD_GROUP],
             }
             self.put(request.resource, {**old, "metadata": meta})
