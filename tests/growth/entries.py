@@ -417,7 +417,7 @@ def _lose(scene: Scene, pod: str) -> None:
 
 def _delete(scene: Scene, pod: str) -> None:
     if pod.endswith("-1"):
-        scene.changed(pod, metadata={"deletionTimestamp": "2026-11-21T11:30:00Z"})
+        scene.changed(pod, metadata={"deletionTimestamp": "2024-11-21T11:30:00Z"})
 
 
 def _wait(scene: Scene, pod: str) -> None:
@@ -428,7 +428,7 @@ def _wait(scene: Scene, pod: str) -> None:
 
 
 def _restart(scene: Scene, pod: str) -> None:
-    ended = {"terminated": {"exitCode": 1, "reason": "Error", "finishedAt": "2026-11-21T11:40:00Z"}}
+    ended = {"terminated": {"exitCode": 1, "reason": "Error", "finishedAt": "2024-11-21T11:40:00Z"}}
     count = 2 if pod.endswith("-1") else 0
     status = {"name": "ray-worker", "ready": True, "restartCount": count, "lastState": ended}
     scene.changed(pod, status={"containerStatuses": [status]})
@@ -457,7 +457,7 @@ def _rejection(number: int) -> Object:
         "involvedObject": {"uid": uid_of("llama"), "kind": "RayCluster", "name": "llama"},
         "reason": "FailedToCreateWorkerPod",
         "message": f'denied: worker group "g{number}" [{number}]',
-        "lastTimestamp": "2026-11-21T11:59:00Z",
+        "lastTimestamp": "2024-11-21T11:59:00Z",
     }
 
 

@@ -92,7 +92,7 @@ def sample(part: Part, number: int, depth: int = _DEPTH) -> Any:  # noqa: ANN401
         return part.choices[number % len(part.choices)]
     if part.kind in ("integer", "int32", "int64", "number"):
         return number % 100
-    return {"boolean": True, "date-time": "2026-11-21T11:00:00Z"}.get(part.kind, f"x-{number:06}")
+    return {"boolean": True, "date-time": "2024-11-21T11:00:00Z"}.get(part.kind, f"x-{number:06}")
 
 
 def filled(document: Any, part: Part, path: Path, number: int) -> Any:  # noqa: ANN401 - JSON

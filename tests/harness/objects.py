@@ -25,7 +25,7 @@ def a_pod(
 
 
 def terminating(pod: Object) -> Object:
-    return {**pod, "metadata": {**pod["metadata"], "deletionTimestamp": "2026-11-21T10:00:00Z"}}
+    return {**pod, "metadata": {**pod["metadata"], "deletionTimestamp": "2024-11-21T10:00:00Z"}}
 
 
 def served_by_another(pod: Object, legacy: str, worker_id: str) -> Object:

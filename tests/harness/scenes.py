@@ -34,10 +34,10 @@ from webhook.objects.object_cache import ObjectCache
 Object = dict[str, Any]
 T = TypeVar("T")
 
-NOW = 1_795_262_400.0
-"""2026-11-21, noon."""
+NOW = 1_732_190_400.0
+"""2024-11-21, noon."""
 
-CREATED = "2026-11-21T11:00:00Z"
+CREATED = "2024-11-21T11:00:00Z"
 MUTATING = Path(__file__).parent / "mutating.yaml"
 """The MutatingWebhookConfiguration as the chart renders it; `tests/manifests` compares both."""
 
@@ -45,7 +45,7 @@ MUTATING = Path(__file__).parent / "mutating.yaml"
 def instant(seconds: float) -> str:
     """Return an instant of the scene's day, `seconds` before now."""
     minutes, second = divmod(12 * 3600 - int(seconds), 60)
-    return f"2026-11-21T{minutes // 60:02d}:{minutes % 60:02d}:{second:02d}Z"
+    return f"2024-11-21T{minutes // 60:02d}:{minutes % 60:02d}:{second:02d}Z"
 
 
 def llama(replicas: int = 2, **spec: object) -> ClusterBuilder:

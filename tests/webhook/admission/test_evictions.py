@@ -141,7 +141,7 @@ async def test_the_setting_counts_where_the_annotation_is_absent_or_invalid(
 
 @pytest.mark.parametrize("change", [
     {"metadata": {"labels": {names.LABEL_IGNORE: "true"}}},
-    {"metadata": {"deletionTimestamp": "2026-11-21T10:00:00Z"}},
+    {"metadata": {"deletionTimestamp": "2024-11-21T10:00:00Z"}},
     {"spec": {"suspend": True}}, {"spec": {"workerGroupSpecs": []}},
 ])  # fmt: skip
 async def test_a_raycluster_that_ends_or_is_ignored_has_no_budget(change: Object) -> None:

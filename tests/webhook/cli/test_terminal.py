@@ -171,7 +171,7 @@ def test_a_group_whose_replicas_went_with_its_raycluster_was_not_asked_to_be_emp
     assert "no replicas" in text
     assert "as asked for" in text
     scene = Scene().without(*Scene().pods)
-    scene.cluster["metadata"]["deletionTimestamp"] = "2026-11-21T11:58:00Z"
+    scene.cluster["metadata"]["deletionTimestamp"] = "2024-11-21T11:58:00Z"
     text = drawn(scene, 100)
     assert "no replicas" in text
     assert "as asked for" not in text

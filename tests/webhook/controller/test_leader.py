@@ -147,7 +147,7 @@ async def test_no_leader_is_named_before_an_answer(caplog: pytest.LogCaptureFixt
 
 
 SECONDS = 5.0
-HELD = Holding("me", 15, "2026-11-21T10:00:00.000000Z", "2026-11-21T10:00:02.000000Z", 3)
+HELD = Holding("me", 15, "2024-11-21T10:00:00.000000Z", "2024-11-21T10:00:02.000000Z", 3)
 
 
 @pytest.fixture
@@ -162,7 +162,7 @@ async def test_what_is_written_is_what_is_read(api: FakeApi, lease: Lease) -> No
     stored = api.objects(LEASES)["ray-webhook-controller"]
     assert stored["spec"] == {
         "holderIdentity": "me", "leaseDurationSeconds": 15,
-        "acquireTime": "2026-11-21T10:00:00.000000Z", "renewTime": "2026-11-21T10:00:02.000000Z",
+        "acquireTime": "2024-11-21T10:00:00.000000Z", "renewTime": "2024-11-21T10:00:02.000000Z",
         "leaseTransitions": 3}  # fmt: skip
     found, version = await lease.read(SECONDS)
     assert found == HELD

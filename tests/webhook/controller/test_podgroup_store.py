@@ -152,7 +152,7 @@ async def test_a_domain_outlives_a_pod_that_drains(api: FakeApi) -> None:
     api.put(PODS, a_host(DOMAIN, phase="Running"))
     async with publishing(api, subject=COMPUTE_DOMAINS) as p:
         await eventually(lambda: domains(api) == [DOMAIN])
-        leave = {"deletionTimestamp": "2026-11-21T10:00:00Z"}
+        leave = {"deletionTimestamp": "2024-11-21T10:00:00Z"}
         edit(api, PODS, "host-0", lambda found: found["metadata"].update(leave))
         await eventually(lambda: not len(p.index.members))
         await more_resyncs(api, PLURAL)

@@ -266,7 +266,7 @@ async def test_suspension_removes_pod_groups_until_it_ends(api: FakeApi, version
 
 
 @pytest.mark.parametrize("metadata", [
-    {"labels": {names.LABEL_IGNORE: "true"}}, {"deletionTimestamp": "2026-11-21T10:00:00Z"},
+    {"labels": {names.LABEL_IGNORE: "true"}}, {"deletionTimestamp": "2024-11-21T10:00:00Z"},
     {"annotations": {"long": "x" * RAYCLUSTER_BYTES_MAX}},
 ], ids=["ignored", "being deleted", "too large"])  # fmt: skip
 async def test_an_unmanaged_cluster_is_left(api: FakeApi, version: str, metadata: Object) -> None:

@@ -51,7 +51,7 @@ def test_slices_that_have_another_number_are_all_to_come_up_anew() -> None:
 
 def test_while_a_replica_is_too_many_it_is_the_one_with_the_highest_id() -> None:
     scene = scaled(job(3), 2)
-    created = {"creationTimestamp": "2026-11-21T11:30:00Z"}
+    created = {"creationTimestamp": "2024-11-21T11:30:00Z"}
     scene.changed(*(f"llama-tpu-0-worker-1-{host}" for host in range(4)), metadata=created)
     assert scene.ids() == ["replica-beyond-desired"]
     (found,) = of(scene, "replica-beyond-desired")

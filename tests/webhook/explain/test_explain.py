@@ -134,7 +134,7 @@ OWNERLESS = {"ownerReferences": None}
 OWNER = {"apiVersion": "ray.io/v1", "kind": "RayCluster", "controller": True}
 OWNED = {"ownerReferences": [OWNER | {"name": "llama", "uid": "former"}]}
 IDENTITYLESS = {"labels": dict.fromkeys((*names.IDENTITY_LABELS, names.LABEL_LEGACY_REPLICA_INDEX))}
-DELETED = {"deletionTimestamp": "2026-11-21T11:59:00Z"}
+DELETED = {"deletionTimestamp": "2024-11-21T11:59:00Z"}
 UNNUMBERED = asking(SHARD_GROUP="search")
 WARNED = f"! no shard variables: the RayCluster has no {names.ANNOTATION_SHARD_INDEX} yet"
 IGNORED = asking(**SHARD).label(names.LABEL_IGNORE, "true")

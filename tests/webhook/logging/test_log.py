@@ -226,7 +226,7 @@ def test_a_review_is_one_line_with_the_identity_that_it_gave() -> None:
 
 def test_an_event_keeps_its_trace() -> None:
     event = LogEvent(
-        "2026-11-21T12:00:00.000Z", "error", "serve", "failed", "KeyError in a review", 500,
+        "2024-11-21T12:00:00.000Z", "error", "serve", "failed", "KeyError in a review", 500,
         "Traceback\n")  # fmt: skip
     assert (
         readable([event]) == b"12:00:00  error    failed 500: KeyError in a review\n  Traceback\n"
@@ -249,7 +249,7 @@ def test_lines_are_text_on_a_terminal_and_json_elsewhere_unless_set(
 
 
 def test_what_others_wrote_starts_no_line_and_moves_no_cursor() -> None:
-    time, forged = "2026-11-21T12:00:00.000Z", "\x1b[2J\n12:00:00  info     all is well"
+    time, forged = "2024-11-21T12:00:00.000Z", "\x1b[2J\n12:00:00  info     all is well"
     admission = Admission(
         time, "info", "review", "1", "Pod", "team", forged, "CREATE", "denied", 1.0, rules=(forged,)
     )

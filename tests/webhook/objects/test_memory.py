@@ -46,7 +46,7 @@ def hosts() -> Iterator[Object]:
         pod = json.loads(text.replace('ID", "value": "0"', f'ID", "value": "{host}"'))
         pod["metadata"] |= metadata("llama-tpu-worker", number)
         pod["metadata"]["annotations"] = {names.ANNOTATION_HOLDER: f"{number:012x}"}
-        since = f"2026-11-24T10:{number % 60:02}:00Z"
+        since = f"2024-11-24T10:{number % 60:02}:00Z"
         condition = {"status": "True", "lastTransitionTime": since}
         pod["status"]["conditions"] = [condition | {"type": kind} for kind in CONDITIONS]
         yield pod

@@ -67,7 +67,7 @@ class Pod(Admitted):
         if self.holder:
             meta["annotations"] = {names.ANNOTATION_HOLDER: self.holder}
         if self.terminating:
-            meta["deletionTimestamp"] = "2026-11-21T00:00:00Z"
+            meta["deletionTimestamp"] = "2024-11-21T00:00:00Z"
         return {"metadata": meta}
 
 
