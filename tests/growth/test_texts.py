@@ -83,7 +83,7 @@ def _excess(kind: str, unit: str) -> float:
         return lambda: check_file(kind, document)
 
     half, whole = check(_LENGTH), check(2 * _LENGTH)
-    for measure in (_once, seconds):  # the second takes longer, and most texts do not need it
+    for measure in (_once, *[seconds] * 3):  # the others take longer; most texts do not need them
         half_time, whole_time = measure(half), measure(whole)
         if whole_time <= RATIO_MAX * half_time + _NOISE_SECONDS:
             return 0

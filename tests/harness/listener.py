@@ -140,7 +140,7 @@ class Callers:
     def wait_for_more(self) -> None:
         """Wait until some more requests are answered."""
         wanted = len(self.answers) + 20
-        until(lambda: len(self.answers) >= wanted or self.lost != [], 20)
+        until(lambda: len(self.answers) >= wanted or self.lost != [])
 
     def _run(self, kept: int) -> None:
         limits = httpx.Limits(max_keepalive_connections=kept)

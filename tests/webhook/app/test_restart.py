@@ -26,7 +26,7 @@ from webhook.manifest.kuberay_pods import expand
 from webhook.manifest.views import as_cluster
 
 EXAMPLE = ROOT / "examples" / "tpu-three-replicas.yaml"
-DRAIN_SECONDS = 1.2
+DRAIN_SECONDS = 3.0
 
 
 def pod() -> dict[str, object]:
@@ -77,7 +77,7 @@ def test_a_rolling_restart_of_two_processes_under_load_loses_no_request(tmp_path
                 assert time.monotonic() - stopped_at >= DRAIN_SECONDS
             callers.wait_for_more()
     assert callers.lost == []
-    assert len(callers.answers) > 100
+    assert len(callers.answers) >= 60
 
 
 def test_a_draining_process_is_not_ready_answers_and_ends_the_connection(tmp_path: Path) -> None:

@@ -46,7 +46,7 @@ def test_a_stopping_process_answers_a_review_that_waits_for_a_read(tmp_path: Pat
         return 0
 
     with following(tmp_path) as (api, server, client), ThreadPoolExecutor(1) as pool:
-        api.list_delay, api.before = 1.5, noticed
+        api.list_delay, api.before = 0.5, noticed
         asked = pool.submit(review, server, client)
         assert reads.wait(SECONDS)
         server.process.send_signal(signal.SIGTERM)

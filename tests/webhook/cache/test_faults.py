@@ -79,7 +79,7 @@ async def test_a_silent_watch_is_reopened_and_reported(
 ) -> None:
     caplog.set_level(logging.INFO, "webhook.cache")
     api.plan("watch", Fault.SILENCE)
-    async with following(api) as f:
+    async with following(api, timing=replace(STEADY, idle=1.0)) as f:
         await eventually(lambda: f.pods.errors.get("timeout") == 1)
         api.put(PODS, a_pod("pod-0", identity(0)))
         await eventually(lambda: len(f.members) == 1)
@@ -164,7 +164,7 @@ def test_every_fifth_failure_of_a_watch_is_followed_by_a_list() -> None:
 
 async def test_a_server_that_asks_for_a_pause_gets_it(api: FakeApi) -> None:
     api.plan("list", Fault.THROTTLED)
-    async with following(api, timing=PATIENT) as f:
+    async with following(api, timing=replace(PATIENT, page_deadline=0.9)) as f:
         await eventually(lambda: f.synced)
         lists = [each for each in api.requests if (each.verb, each.resource) == ("list", PODS)]
         assert f.pods.errors == {"throttled": 1}
@@ -173,7 +173,7 @@ async def test_a_server_that_asks_for_a_pause_gets_it(api: FakeApi) -> None:
 
 async def test_a_watch_that_ends_every_second_is_resumed_at_once(api: FakeApi) -> None:
     api.always("watch", Fault.BRIEF)
-    async with following(api) as f:
+    async with following(api, timing=STEADY) as f:
         await eventually(lambda: f.synced)
         for host in range(4):
             api.put(PODS, a_pod(f"pod-{host}", identity(host)))
@@ -188,7 +188,7 @@ async def test_a_new_server_is_followed(api: FakeApi, caplog: pytest.LogCaptureF
     caplog.set_level(logging.INFO, "webhook.cache")
 
     api.put(PODS, a_pod("pod-0", identity(0)))
-    async with following(api) as f:
+    async with following(api, timing=STEADY) as f:
         await eventually(lambda: api.watching == 2)
         lists = f.pods.lists  # more than one if the machine was too busy for the first
         caplog.clear()
@@ -226,7 +226,7 @@ async def test_a_list_that_is_too_slow_is_given_up_and_a_slow_one_is_awaited() -
 
 
 async def test_bookmarks_move_the_place_to_resume_from(api: FakeApi) -> None:
-    async with following(api) as f:
+    async with following(api, timing=STEADY) as f:
         await eventually(lambda: api.watching == 2)
         api.put(RAYCLUSTERS, a_raycluster())  # nothing that the pod feed is told of
         (pods,) = f.state.pods
@@ -265,7 +265,7 @@ async def test_an_object_of_another_shape_has_no_identity_and_stops_none(api: Fa
     bare["metadata"]["labels"] = {"ray.io/node-type": "worker"}
     for pod in (strange, bare, a_pod("pod-1", identity(1))):
         api.put(PODS, pod)
-    async with following(api) as f:
+    async with following(api, timing=STEADY) as f:
         await eventually(lambda: f.synced)
         assert f.identities(KEY) == [identity(1)]
         for pod in (strange, bare, a_pod("pod-2", identity(2))):

@@ -27,7 +27,7 @@ from webhook.diagnostics.report import ClusterReport
 from webhook.kubeclient.client import Api
 from webhook.objects.object_cache import ObjectCache
 
-PATIENT = structs.replace(QUICK, idle=30.0)
+PATIENT = structs.replace(QUICK, page_deadline=60.0, idle=60.0)
 """Nothing happens in between, and a fake API server sends no bookmarks by itself."""
 
 

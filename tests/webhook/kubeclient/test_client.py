@@ -74,7 +74,7 @@ async def test_a_server_may_be_named(pki: Path, tmp_path: Path, name: str, trust
         path = write_kubeconfig(tmp_path / "config", fake.url, {}, pki, named)
         async with Api(kubeconfig(path)) as api:
             with nullcontext() if trusted else pytest.raises(ApiError) as caught:
-                await api.get("/api/v1/pods", [], 1.0)
+                await api.get("/api/v1/pods", [], 60.0)
         if caught is not None:
             assert caught.value.reason == "tls"
             assert "certificate verify failed" in str(caught.value)
@@ -131,7 +131,7 @@ async def test_user_and_password_are_sent_where_there_is_no_token(
     async with FakeApi(accepts=sent).serving() as fake:
         server = f"http://{url}127.0.0.1:{fake.port}"
         async with Api(kubeconfig(write_kubeconfig(tmp_path / "config", server, user))) as api:
-            await api.get("/api/v1/pods", [], 1.0)
+            await api.get("/api/v1/pods", [], 60.0)
 
 
 PLUGIN = (
@@ -210,7 +210,7 @@ async def test_words_of_a_server_lose_control_characters(caplog: pytest.LogCaptu
 
 async def test_an_api_that_was_not_opened_says_so() -> None:
     with pytest.raises(ApiError, match="not open"):
-        await Api(in_cluster()).get("/api/v1/pods", [], 1.0)
+        await Api(in_cluster()).get("/api/v1/pods", [], 60.0)
 
 
 @pytest.mark.parametrize("scheme", ["http://", ""])
@@ -231,7 +231,7 @@ async def test_a_proxy_of_the_environment_is_used_but_for_exempt_hosts(
         monkeypatch.setenv("http_proxy", f"{scheme}127.0.0.1:{server.port}")
         monkeypatch.setenv("no_proxy", exempt)
         async with Api(plain(fake)) as api:
-            await api.get("/api/v1/pods", [], 1.0)
+            await api.get("/api/v1/pods", [], 60.0)
         assert bool(fake.requests) is not through
         assert asked == ([f"{fake.url}/api/v1/pods".encode()] if through else [])
 
@@ -251,7 +251,7 @@ async def test_a_proxy_survives_a_renewal(monkeypatch: pytest.MonkeyPatch, tmp_p
         monkeypatch.setenv("no_proxy", "")
         async with Api(kubeconfig(path)) as api:
             for _ in range(2):
-                assert await api.get("/api/v1/pods", [], 1.0) == b"{}"
+                assert await api.get("/api/v1/pods", [], 60.0) == b"{}"
         assert not answers
 
 
@@ -264,13 +264,13 @@ async def test_in_a_pod_a_changed_token_is_read_again(pki: Path, tmp_path: Path)
     ):
         for write in (lambda: token.write_text(" "), token.unlink):
             write()  # which is no token, so the one from before counts
-            assert await api.get("/api/v1/pods", [], 1.0)
+            assert await api.get("/api/v1/pods", [], 60.0)
         fake.accepts = "Bearer second"
         with pytest.raises(ApiError, match=r"cannot be loaded again: .*No such file") as caught:
-            await api.get("/api/v1/pods", [], 1.0)
+            await api.get("/api/v1/pods", [], 60.0)
         assert caught.value.reason == "unauthorized"
         token.write_text("second")
-        assert await api.get("/api/v1/pods", [], 1.0)
+        assert await api.get("/api/v1/pods", [], 60.0)
     assert len(fake.requests) == 4
 
 
@@ -284,7 +284,7 @@ async def test_a_kubeconfig_outlives_the_file_of_its_authority(pki: Path, tmp_pa
             file = tmp_path / path  # which is absolute
             file.unlink()
             for _ in range(2):
-                assert await api.get("/api/v1/pods", [], 1.0)
+                assert await api.get("/api/v1/pods", [], 60.0)
 
 
 async def test_a_refusal_of_the_credentials_creates_no_other_tls_context(pki: Path) -> None:

@@ -77,7 +77,7 @@ def raylet() -> Iterator[Start]:
 def test_it_drains_its_own_raylet_and_waits_for_the_end(tmp_path: Path, raylet: Start) -> None:
     container = Container(tmp_path, "")
     raylet({**container.environment, "RAY_CLOUD_INSTANCE_ID": "another pod of the node"}, 60)
-    raylet(container.environment, 3)
+    raylet(container.environment, 10)
     before = time.time()
     took = container.hook()
     ((address, node, reason, deadline),) = map(json.loads, container.asked.read_text().splitlines())

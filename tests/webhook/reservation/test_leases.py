@@ -195,7 +195,7 @@ async def test_tables_are_swept_page_by_page() -> None:
                 await store.write(key._replace(block=block), TABLE, "ray")
 
         def decoded() -> int:
-            return sum(isinstance(each, _Content) for each in gc.get_objects())
+            return sum(type(each) is _Content for each in gc.get_objects())
 
         alive, before, verb = list[int](), decoded(), ""
 
