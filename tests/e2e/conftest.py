@@ -12,14 +12,15 @@ from tests.e2e.webhook_process import Webhook
 
 @pytest.fixture(scope="session")
 def shared_plane() -> Iterator[ControlPlane]:
+    """The control plane of all modules, which take `control_plane` of it."""
     with ControlPlane() as plane:
         yield plane
 
 
 @pytest.fixture(scope="module")
 def control_plane(shared_plane: ControlPlane) -> Iterator[ControlPlane]:
-    """A control plane that tests share; each test takes a namespace of its own. A module that
-    begins finds neither Ray objects nor pods: an operator would reconcile them, too.
+    """A control plane that tests share; each test takes a namespace of its own. No module finds
+    Ray objects or pods of another, which its operator would reconcile, too.
     """
     yield shared_plane
     shared_plane.delete_ray_objects()
@@ -56,6 +57,6 @@ def pytest_runtest_makereport(
     fixtures: dict[str, object] = getattr(item, "funcargs", {})
     for name, fixture in fixtures.items():
         plane = getattr(fixture, "plane", fixture)
-        if report.failed and isinstance(plane, ControlPlane):
+        if report.failed and isinstance(plane, ControlPlane) and name != "shared_plane":
             report.sections.append((name.replace("_", " "), plane.tail()))
     return report

@@ -163,11 +163,12 @@ class ControlPlane:
     def delete_ray_objects(self) -> None:
         """Removes all of them and all pods, at once, while no operator runs."""
         for resource in (RAY_JOBS, RAY_SERVICES, RAY_CLUSTERS, PODS):
-            for metadata in [found["metadata"] for found in self.api.list(resource)]:
-                place = metadata["name"], metadata["namespace"]
-                self.api.delete(resource, *place, grace=0)
-                if metadata.get("finalizers"):
-                    self.api.patch(resource, place[0], UNFINALIZED, place[1])
+            found = [each["metadata"] for each in self.api.list(resource)]
+            for namespace in {each["namespace"] for each in found}:
+                self.api.delete_all(resource, namespace)
+            for each in found:
+                if each.get("finalizers"):
+                    self.api.patch(resource, each["name"], UNFINALIZED, each["namespace"])
 
     def delete_pods(self, namespace: str, selector: str = "") -> None:
         """Removes pods at once, as there is no kubelet to end them."""

@@ -2,7 +2,7 @@
 controller's settings.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 
 import pytest
@@ -25,16 +25,14 @@ VALUES = [WITH_CONTROLLER]
 
 
 @pytest.fixture(scope="module")
-def installed(control_plane: ControlPlane, webhook: Webhook) -> Iterator[Webhook]:
+def installed(control_plane: ControlPlane, webhook: Webhook) -> Webhook:
     """The webhook with its controller, and an ignored RayCluster in each of two namespaces."""
     for namespace, name in ((OWN, "llama"), (OTHER, "qwen")):
         control_plane.namespace(namespace)
         cluster = slices(name, 1)
         cluster["metadata"]["labels"] = {IGNORE: "true"}
         control_plane.api.create(RAY_CLUSTERS, cluster, namespace)
-    yield webhook
-    for namespace, name in ((OWN, "llama"), (OTHER, "qwen")):
-        control_plane.delete_ray_cluster(name, namespace)
+    return webhook
 
 
 def test_who_may_read_one_namespace_has_a_page_of_it(
@@ -73,7 +71,6 @@ def test_a_dashboard_and_a_controller_of_a_namespace_go_by_their_labels_alone_wh
             assert cluster_report["unread"] == {}
 
             control_plane.api.patch(NAMESPACES, OWN, {"metadata": {"labels": {IGNORE: "true"}}})
-            # A person's dashboard reads the Namespace once a minute
             for problems in both:
                 until(partial(is_ignored, problems), "it is said")
     finally:

@@ -258,4 +258,3 @@ def test_kuberay_creates_no_pod_of_the_groups_after_one_that_waits_for_the_webho
             assert [*control_plane.api.list(PODS, namespace, "ray.io/node-type=head")]
     with Operator(control_plane):
         until(lambda: count_workers() == {"before": 1, "tpus": 4, "after": 1}, "all workers exist")
-    control_plane.delete_ray_cluster(cluster["metadata"]["name"], namespace)

@@ -108,4 +108,3 @@ def test_a_drain_of_three_nodes_disrupts_one_replica_after_the_other(
         )
         assert machines.disrupted == 1
         assert not {pod["spec"].get("nodeName") for pod in workers(api, namespace)} & {*nodes}
-        control_plane.delete_ray_cluster("one", namespace)

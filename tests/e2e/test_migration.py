@@ -118,5 +118,3 @@ def test_a_cluster_goes_over_without_a_torn_replica(control_plane: ControlPlane)
             assert {p["metadata"]["uid"] for p in first if place(p) not in touched} <= kept
 
             assert not problems(control_plane)
-    for name in ("one", "ironwood"):
-        control_plane.delete_ray_cluster(name, namespace)

@@ -33,4 +33,3 @@ def test_a_cluster_that_asks_for_groups_comes_up_and_scales_without(
     written = [line for line in records(webhook.log) if "verdict" not in line]
     assert {line["level"] for line in written} == {"info"}
     assert ["PodGroups are not served" in line["message"] for line in written].count(True) == 1
-    control_plane.delete_ray_cluster("one", namespace)

@@ -81,8 +81,6 @@ def test_the_feeds_resume_when_the_api_server_is_back(
     count_clusters = partial(webhook.metric, "ray_webhook_clusters")
     until_equal(count_clusters, 2, "the feed tells of a new RayCluster")
     assert identities([api.create(PODS, worker_of(other), namespace)]) == [(0, 0)]
-    for name in ("one", "two"):
-        control_plane.delete_ray_cluster(name, namespace)
 
 
 def test_no_identity_is_held_twice_while_processes_and_the_control_plane_break() -> None:

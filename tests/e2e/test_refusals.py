@@ -1,14 +1,13 @@
 """Refused objects, dry runs without side effects, and objects older than the webhook."""
 
 import json
-from collections.abc import Iterator
 
 import pytest
 
 from tests.e2e import build, needs
 from tests.e2e.api import MERGE_PATCH, PODS, RAY_CLUSTERS, ApiError, Json
 from tests.e2e.control_plane import UNFINALIZED, ControlPlane
-from tests.e2e.rays import HOSTS, identities, slices, worker_of, workers
+from tests.e2e.rays import HOSTS, identities, slices, worker_of
 from tests.e2e.versions import chosen, minor
 from tests.e2e.webhook_process import Webhook
 
@@ -20,15 +19,13 @@ BOUNDS_COUNT = minor(chosen().kuberay) >= 6
 
 
 @pytest.fixture(scope="module")
-def old(control_plane: ControlPlane) -> Iterator[str]:
+def old(control_plane: ControlPlane) -> str:
     """The namespace of a RayCluster that is older than the webhook, which would refuse it."""
     namespace = control_plane.namespace("old")
     cluster = broken("old")
     cluster["metadata"]["finalizers"] = [FINALIZER]
     control_plane.api.create(RAY_CLUSTERS, cluster, namespace)
-    yield namespace
-    for pod in workers(control_plane.api, namespace):
-        control_plane.api.delete(PODS, pod["metadata"]["name"], namespace, grace=0)
+    return namespace
 
 
 def broken(name: str) -> Json:
@@ -78,7 +75,6 @@ def test_a_dry_run_of_a_pod_changes_nothing(control_plane: ControlPlane, webhook
     assert webhook.metric("ray_webhook_reservation_writes_total") == writes
     stored = [api.create(PODS, worker_of(cluster), namespace) for _ in range(HOSTS - 1)]
     assert identities(stored) == [(0, 1), (0, 2), (0, 3)]
-    control_plane.delete_ray_cluster("dry", namespace)
 
 
 def test_an_old_bad_object_is_updated_with_warnings_and_then_deleted(

@@ -88,7 +88,6 @@ def test_a_quota_without_room_admits_the_pods_of_kuberay(
     ]
     assert waits == [{"requests": RAISED, "limits": RAISED}] * 2
     assert {pod["status"]["qosClass"] for pod in pods} == {"Guaranteed"}
-    control_plane.delete_ray_cluster("exact", namespace)
 
 
 def of_equal_pods(name: str) -> Json:

@@ -41,7 +41,6 @@ def test_the_headless_service_has_the_name_of_its_version(control_plane: Control
     services = {each["metadata"]["name"] for each in api.list(SERVICES, namespace)}
     assert ("one-headless" in services) == needs.HEADLESS_SERVICE.is_met, services
     assert ("one-headless-worker-svc" in services) != needs.HEADLESS_SERVICE.is_met, services
-    control_plane.delete_ray_cluster("one", namespace)
 
 
 def test_the_api_server_lets_pods_be_resized_where_its_version_does(
