@@ -4,10 +4,11 @@ import json
 import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass
+from http.client import HTTPException
 from pathlib import Path
 from time import monotonic, sleep
 from typing import Any, Self
-from urllib.error import HTTPError, URLError
+from urllib.error import HTTPError
 from urllib.parse import urlencode
 from urllib.request import HTTPSHandler, ProxyHandler, Request, build_opener
 
@@ -156,7 +157,7 @@ class Api:
         """Whether a probe such as `/readyz` answers 200; False also while nothing listens."""
         try:
             return self.request("GET", path).code == 200
-        except (ApiError, URLError, OSError):
+        except (ApiError, OSError, HTTPException):
             return False
 
     def request(

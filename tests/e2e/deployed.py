@@ -24,7 +24,7 @@ from tests.e2e.api import (
 )
 from tests.e2e.control_plane import ControlPlane
 from tests.e2e.installation import NAMESPACE, WEBHOOK, token_kubeconfig
-from tests.e2e.process import Peer, free_port, says_ready
+from tests.e2e.process import NO_ANSWER, Peer, free_port, says_ready
 from tests.e2e.versions import chosen, minor
 from tests.e2e.waiting import Repeated, until
 from tests.manifests.render import environment
@@ -151,7 +151,7 @@ class Deployed:
         """What the pods mount of the Secret as it is now; nothing when that is not there."""
         try:
             data = self._plane.api.get(SECRETS, CERTIFICATE, NAMESPACE).get("data") or {}
-        except (ApiError, OSError):
+        except (ApiError, *NO_ANSWER):
             return {}
         names = ("tls.crt", "tls.key")
         return {name: data[name] for name in names} if {*names} <= data.keys() else {}
@@ -176,7 +176,7 @@ class Deployed:
     def _is_mountable(self) -> bool:
         try:
             return self._mountable()
-        except (ApiError, OSError, KeyError):  # it is being made
+        except (ApiError, *NO_ANSWER, KeyError):  # it is being made
             return False
 
 

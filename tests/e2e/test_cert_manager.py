@@ -16,6 +16,7 @@ from tests.e2e.cert_manager import CertManager
 from tests.e2e.control_plane import ControlPlane
 from tests.e2e.deployed import CERTIFICATE, Deployed
 from tests.e2e.installation import NAMESPACE, WEBHOOK, apply_kustomization, bundles
+from tests.e2e.process import NO_ANSWER
 from tests.e2e.rays import slices, worker_of
 from tests.e2e.waiting import Repeated, until, until_equal
 from webhook.api import names
@@ -44,7 +45,7 @@ class Calls:
         try:
             self._ask()
             self.answered += 1
-        except (ApiError, OSError, AssertionError) as error:
+        except (ApiError, *NO_ANSWER, AssertionError) as error:
             self.lost.append(repr(error))
 
 

@@ -22,7 +22,7 @@ from tests.e2e.balancer import Balancer
 from tests.e2e.control_plane import ControlPlane
 from tests.e2e.kuberay import Operator
 from tests.e2e.needs import CLIENT_RATE
-from tests.e2e.process import Program, free_port, says_ready
+from tests.e2e.process import NO_ANSWER, Program, free_port, says_ready
 from tests.e2e.rays import HOSTS, slices, wait_for_workers, workers
 from tests.e2e.waiting import Repeated
 from tests.e2e.webhook_process import Webhook
@@ -124,7 +124,7 @@ class Chaos:
     def strike(self) -> None:
         kind = self.random.choice(list(self._kinds))
         self.done[kind] += 1
-        with suppress(ApiError, OSError):
+        with suppress(ApiError, *NO_ANSWER):
             self._kinds[kind]()
 
     def _any(self) -> int:
