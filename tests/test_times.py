@@ -23,7 +23,7 @@ FILES: Final = sorted(
 )
 CLOCKS: Final = {"monotonic", "perf_counter", "process_time", "time"}
 DATES: Final = {"now", "time", "today", "utcnow"}
-WAITS: Final = {"join", "result", "settimeout", "timeout", "until", "wait", "wait_for"}
+WAITS: Final = {"join", "result", "settimeout", "timeout", "wait", "wait_for"}
 LEAST: Final = 60
 """Seconds that a wait which has to end is given; a sleep for longer stands for one without end."""
 

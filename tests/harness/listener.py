@@ -107,8 +107,8 @@ def ask(port: int, context: ssl.SSLContext, *, name: str | None = "localhost") -
         return found.serial_number, answer
 
 
-def until(condition: Callable[[], object], seconds: float = 180) -> None:
-    end = monotonic() + seconds
+def until(condition: Callable[[], object]) -> None:
+    end = monotonic() + 180
     while not condition():
         if monotonic() > end:
             raise TimeoutError("it did not come true")

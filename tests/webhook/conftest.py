@@ -13,7 +13,7 @@ from webhook.cli.main import main
 
 
 @pytest.fixture(scope="session", autouse=True)
-def _nothing_of_the_machine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+def _no_settings_of_the_machine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Trust one authority in place of all of the machine, whose file takes 20 ms to read for each
     connection, and ignore its proxies and colours.
     """

@@ -32,7 +32,7 @@ POLL_SECONDS: Final = 0.5
 """The period between two reads while not leading; a released Lease is acquired this soon."""
 _REQUEST_SECONDS: Final = 5.0
 _RELEASE_SECONDS: Final = 5.0
-"""Deadline of each of the two requests that release the Lease at shutdown; a pod has 30 s."""
+"""Deadline of each of the two requests that release the Lease at shutdown."""
 
 
 class Holding(Struct, rename="camel", frozen=True, omit_defaults=True):

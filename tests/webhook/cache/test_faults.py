@@ -133,13 +133,12 @@ async def test_a_server_that_is_down_for_ten_minutes_is_asked_some_thirty_times(
 
     fake = FakeApi()
     async with fake.serving():
-        pass  # a port where no one listens
-
-    api, clock = client_of(plain(fake)), Clock(random=lambda: 0.5, sleep=sleep)
-    watch = ListWatch(api, pods_in(""), PodStore(Membership()), Timing(), clock)
-    with suppress(asyncio.CancelledError):
-        async with api:
-            await watch.run()
+        await fake.down()  # nobody listens
+        api, clock = client_of(plain(fake)), Clock(random=lambda: 0.5, sleep=sleep)
+        watch = ListWatch(api, pods_in(""), PodStore(Membership()), Timing(), clock)
+        with suppress(asyncio.CancelledError):
+            async with api:
+                await watch.run()
     assert watch.counters.errors == {"refused": len(pauses)}
     assert 20 <= len(pauses) <= 40
     assert pauses[:2] == [0.25 * 0.75, 0.5 * 0.75]
@@ -164,6 +163,7 @@ def test_every_fifth_failure_of_a_watch_is_followed_by_a_list() -> None:
 
 async def test_a_server_that_asks_for_a_pause_gets_it(api: FakeApi) -> None:
     api.plan("list", Fault.THROTTLED)
+    # Within a deadline of more than the pause of 1 s the client itself would repeat
     async with following(api, timing=replace(PATIENT, page_deadline=0.9)) as f:
         await eventually(lambda: f.synced)
         lists = [each for each in api.requests if (each.verb, each.resource) == ("list", PODS)]
@@ -190,7 +190,6 @@ async def test_a_new_server_is_followed(api: FakeApi, caplog: pytest.LogCaptureF
     api.put(PODS, a_pod("pod-0", identity(0)))
     async with following(api, timing=STEADY) as f:
         await eventually(lambda: api.watching == 2)
-        lists = f.pods.lists  # more than one if the machine was too busy for the first
         caplog.clear()
         await api.down()
         await eventually(lambda: f.pods.errors.get("refused", 0) >= 8)
@@ -199,7 +198,7 @@ async def test_a_new_server_is_followed(api: FakeApi, caplog: pytest.LogCaptureF
         api.put(PODS, a_pod("pod-1", identity(1)))
         await api.up()
         await eventually(lambda: len(f.members) == 2)
-        assert f.pods.lists == lists
+        assert f.pods.lists == 1
     reasons = [line.rsplit("(", 1)[1].split(")")[0] for line in pod_lines(caplog) if "next" in line]
     assert reasons in (["disconnected", "refused"], ["refused"])
 

@@ -23,8 +23,6 @@ from tests.webhook.httpserver.test_limits import answer
 
 GROUPS = 1000
 SIDECARS = 5
-MEANWHILE = 1
-"""Small reviews one after the other: some 10 ms. The large one takes some 200 ms."""
 
 
 @cache
@@ -82,7 +80,7 @@ def test_small_reviews_are_answered_beside_a_large_one(server: Running, api: Api
             small(api)
             answered += 1
         assert b"tpu-topology-mismatch" in answer(client)
-    assert answered > MEANWHILE
+    assert answered > 1  # one that waits for the large one is the only one
 
 
 def test_a_process_that_stops_answers_the_large_review_that_it_has_begun(tmp_path: Path) -> None:
