@@ -46,7 +46,6 @@ from webhook.groups.identity import HostIdentity
 pytestmark = pytest.mark.e2e
 
 COMPONENT = "repair.enabled=true"
-SECONDS = 300
 RECORDS = CONTROLLER
 ASKED = {names.ANNOTATION_REPAIR: "true"}
 RESTARTED = {names.ANNOTATION_RESTART: names.RESTART_REPLICA}
@@ -117,7 +116,7 @@ class Story:
             )
             return pods if recorded and len(pods) == replicas * HOSTS else []
 
-        return until(found, f"{replicas} whole replicas", SECONDS)
+        return until(found, f"{replicas} whole replicas")
 
     def delete(self, *pods: Json) -> None:
         """Delete pods by hand; KubeRay may take the second one first."""
@@ -126,7 +125,7 @@ class Story:
                 self.api.delete(PODS, name_of(pod), self.namespace, grace=0)
 
     def gone(self, pods: Objects) -> None:
-        until(lambda: not uids(pods) & uids(self.workers), "the replica goes", SECONDS)
+        until(lambda: not uids(pods) & uids(self.workers), "the replica goes")
 
     def replaced(self, replica: int) -> None:
         """Return once another replica is whole in place of one, and the others are as before."""
@@ -271,11 +270,11 @@ def test_a_crash_loop_is_replaced_as_often_as_the_budget_allows_all_controllers(
             story.gone(pods)
         last = story.sealed(1)
         story.kubelet.crash(last[1], 1)
-        until(lambda: waiting(repair, SPENT), "the budget is spent", SECONDS)
+        until(lambda: waiting(repair, SPENT), "the budget is spent")
         repair.controller.kill()
         repair.controller.start()
         story.kubelet.crash(last[1], 2)
-        until(lambda: waiting(repair, SPENT), "another controller knows it", SECONDS)
+        until(lambda: waiting(repair, SPENT), "another controller knows it")
         assert uids(story.workers) == uids(last)
         assert len(story.record.replaced) == LIMITS.per_hour
         assert story.replicas == 1

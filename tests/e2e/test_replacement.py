@@ -109,9 +109,7 @@ def test_no_identity_is_held_twice_among_a_thousand_pods_that_come_up_together(
         for cluster in clusters:
             api.create(RAY_CLUSTERS, cluster, namespace)
         enough = LOAD + CLUSTERS  # with their heads
-        until(lambda: stored(api, namespace) >= enough, f"{enough} pods", 600)
+        until(lambda: stored(api, namespace) >= enough, f"{enough} pods", 900)
         pods = wait_for_workers(api, namespace, LOAD)
     assert wrong_identities(pods, *clusters) == []
     assert len({identity_of(pod) for pod in pods} - {None}) == LOAD
-    for cluster in clusters:
-        control_plane.delete_ray_cluster(cluster["metadata"]["name"], namespace)

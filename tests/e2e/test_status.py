@@ -426,7 +426,9 @@ def test_a_rejection_that_kuberay_repeats_has_one_answer(
 def one_answer(
     plane: ControlPlane, cluster: str, wanted: str, repetitions: Callable[[], int]
 ) -> Json:
-    """Ask for the problems until what repeats has done so; return the only one of all answers."""
+    """Ask for the problems until what repeats has done so; return the only one of all answers but
+    for pods that nothing schedules.
+    """
     asked, before = 0, repetitions()
     problems: Objects = []
 
@@ -434,7 +436,7 @@ def one_answer(
         nonlocal asked, problems
         code, found = plane.read_status(NAMESPACE)
         ours = [each for each in every_problem(found) if each.get("cluster") == cluster]
-        problems = [each for each in ours if each["id"] != "pod-pending"]  # no scheduler runs
+        problems = [each for each in ours if each["id"] != "pod-pending"]
         assert (code, [each["id"] for each in problems]) == (1, [wanted]), asked
         asked += 1
         return repetitions() >= before + REPETITIONS and asked >= TIMES
@@ -518,4 +520,3 @@ def test_one_pod_is_explained_and_a_file_is_compared(
         code, text = plane.run_command("diff", "-f", str(file), "-n", NAMESPACE)
         assert code == 1
         assert "tpu-group: created hosts, 4 hosts" in text
-    plane.delete_ray_cluster("changed", NAMESPACE)

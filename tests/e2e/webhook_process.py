@@ -127,7 +127,7 @@ class Webhook(Replica):
                 self._controller.start()
             stack.callback(self._await_silence)
             stack.enter_context(applied(self._plane, registrations))
-            until(lambda: all(map(self._refuses, _PROBES)), "the API server asks the webhook")
+            until(lambda: all(self._refuse("admission webhook")), "the webhook answers")
             self._stack = stack.pop_all()
         return self
 
@@ -193,12 +193,13 @@ class Webhook(Replica):
                 webhook["failurePolicy"] = "Fail"
         return found
 
-    def _refuses(self, probe: tuple[Resource, Callable[[], Json]]) -> bool:
-        resource, body = probe
-        return "webhook" in self._plane.api.refusal(resource, body(), "default")
+    def _refuse(self, words: str) -> list[bool]:
+        """Whether the API server refuses each of the probes with these words."""
+        ask = self._plane.api.refusal
+        return [words in ask(resource, body(), "default") for resource, body in _PROBES]
 
-    def _await_silence(self) -> None:
-        until(lambda: not any(map(self._refuses, _PROBES)), "the API server asks no webhook")
+    def _await_silence(self) -> None:  # a call that fails is one, too
+        until(lambda: not any(self._refuse("webhook")), "the API server asks no webhook")
 
 
 def _stray_pod() -> Json:
