@@ -107,9 +107,9 @@ generate: $(READY)  ## Write all generated pages, schemas and scenarios
 # The pages of the site, and the files that they link to.
 PAGES := README.md CONTRIBUTING.md SECURITY.md CHANGELOG.md LICENSE certs docs examples manifests
 
-docs:  ## Build the documentation site into .cache/docs/site; a broken link fails
+docs: $(READY)  ## Build the documentation site into .cache/docs/site; a broken link fails
 	$(PYTHON) -m venv .cache/docs
-	.cache/docs/bin/python -m pip install $(PIP) $(VERIFIED) -r docs/requirements.txt
+	$(BIN)/python -m pip --python .cache/docs/bin/python install $(PIP) $(VERIFIED) -r docs/requirements.txt
 	rm -rf .cache/docs/pages && mkdir -p .cache/docs/pages
 	ln -sfn $(PAGES:%=$(CURDIR)/%) .cache/docs/pages
 	NO_MKDOCS_2_WARNING=1 .cache/docs/bin/mkdocs build --quiet --strict --config-file docs/mkdocs.yml

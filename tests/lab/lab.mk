@@ -57,11 +57,11 @@ pins: $(READY)  #: Write the hashes of all pinned packages after a change of con
 
 workflows: $(READY)  #: Lint the workflows of .github with actionlint, built from its Go module
 	$(BIN)/python -m tests.e2e.build actionlint
-	.cache/e2e/bin/actionlint
+	.cache/e2e/bin/actionlint -shellcheck= -pyflakes=
 
-newest-ray:  #: Install the newest Ray in its own environment
+newest-ray: $(READY)  #: Install the newest Ray in its own environment
 	$(PYTHON) -m venv .cache/ray
-	.cache/ray/bin/python -m pip install --quiet --disable-pip-version-check --upgrade ray
+	$(BIN)/python -m pip --python .cache/ray/bin/python install --quiet --disable-pip-version-check --upgrade ray
 
 facts: $(READY) newest-ray  #: Compare the facts copied from KubeRay and Ray with their newest versions
 	$(BIN)/python -m tests.lab.facts
@@ -73,18 +73,18 @@ ray-slices: $(READY) newest-ray  #: Check the pods of every TPU slice that the n
 OLDEST_RAY := 2.40.0
 ray-parsers: $(READY) newest-ray  #: Compare the rules with the autoscalers of the newest and the oldest Ray
 	$(PYTHON) -m venv .cache/ray-$(OLDEST_RAY)
-	.cache/ray-$(OLDEST_RAY)/bin/python -m pip install --quiet --disable-pip-version-check ray==$(OLDEST_RAY)
+	$(BIN)/python -m pip --python .cache/ray-$(OLDEST_RAY)/bin/python install --quiet --disable-pip-version-check ray==$(OLDEST_RAY)
 	$(BIN)/python -m tests.lab.ray_parsers ray ray-$(OLDEST_RAY)
 
 ray-and-jax: newest-ray  #: Install the newest JAX beside the newest Ray
-	.cache/ray/bin/python -m pip install --quiet --disable-pip-version-check --upgrade jax
+	$(BIN)/python -m pip --python .cache/ray/bin/python install --quiet --disable-pip-version-check --upgrade jax
 
 rendezvous: $(READY) ray-and-jax  #: Start real Rays on mutated pods, and connect a JAX program by their variables
 	$(BIN)/python -m tests.lab.rendezvous
 
 drain: $(READY) newest-ray  #: Delete busy workers of real Rays, and write the lost work into docs/contributing/measurements.md
 	$(PYTHON) -m venv .cache/ray-2.56.1
-	.cache/ray-2.56.1/bin/python -m pip install --quiet --disable-pip-version-check ray==2.56.1
+	$(BIN)/python -m pip --python .cache/ray-2.56.1/bin/python install --quiet --disable-pip-version-check ray==2.56.1
 	$(BIN)/python -m tests.lab.drain
 
 autoscaler: $(READY) newest-ray  #: Scale RayClusters of the e2e control plane by the newest Ray's autoscalers
