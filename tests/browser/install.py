@@ -39,7 +39,7 @@ def main() -> int:
 def _install(package: str) -> None:
     """Install a package of Debian, as root or by sudo."""
     root = [] if shutil.which("sudo") is None else ["sudo"]
-    subprocess.run([*root, "apt-get", "update", "-q"], check=True)
+    subprocess.run([*root, "apt-get", "update", "-q"], check=False)  # of other sources, too
     subprocess.run(
         [*root, "apt-get", "install", "-q", "-y", "--no-install-recommends", package], check=True
     )

@@ -50,10 +50,10 @@ def module_folder(folder: Path, module: str) -> Path:
 
 def _run(folder: Path, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
     environment = {"GOTOOLCHAIN": "auto", **os.environ, "CGO_ENABLED": "0", **variables}
-    polite = ["nice", "-n", "10"] if shutil.which("nice") else []
+    twice = 'nice -n 10 "$@" || { sleep 20; nice -n 10 "$@"; }'  # Go asks a proxy only once
     return subprocess.run(
-        [*polite, _program(), *arguments], cwd=folder, env=environment, capture_output=True,
-        text=True, check=False,
+        ["sh", "-c", twice, "sh", _program(), *arguments], cwd=folder, env=environment,
+        capture_output=True, text=True, check=False,
     )  # fmt: skip
 
 

@@ -32,7 +32,7 @@ def main() -> int:
         done = subprocess.run(
             [*UNSHARE, "sh", "-c", tried], capture_output=True, text=True, check=False
         )
-        why = done.stderr
+        why = (done.stderr or "unshare failed") if done.returncode else ""
     except FileNotFoundError as error:
         why = str(error)
     if why:
