@@ -229,7 +229,7 @@ def test_an_open_host_is_followed(page: Page, shown: Shown) -> None:
 def test_an_open_host_whose_raycluster_goes_says_so(page: Page, shown: Shown) -> None:
     other = Scene().renamed("other", "qwen")
     page.locator("h2 a", has_text="qwen").click()
-    page.locator(".row a.host.ready").first.click()
+    page.locator("body:has(#link.live) .row a.host.ready").first.click()
     panel = page.locator("#panel")
     expect(panel).to_contain_text("host 0 of replica 0")
     for pod in other.pods:
@@ -245,13 +245,13 @@ def test_the_keyboard_does_all_of_it(page: Page) -> None:
     page.keyboard.press("n")
     expect(page.locator("a.explain")).to_be_focused()
     page.keyboard.press("t")
-    expect(page.locator("section h2")).to_have_text(["team/llama"])
+    expect(page.locator("#link.live, section h2")).to_have_text(["live", "team/llama"])
     page.keyboard.press("t")
-    expect(page.locator("section h2")).to_have_count(2)
+    expect(page.locator("#link.live, section h2")).to_have_count(3)
     page.keyboard.press("/")
     expect(page.locator("#q")).to_be_focused()
     page.locator("h2 a", has_text="llama").press("Enter")
-    expect(page.locator(".row")).to_have_count(2)
+    expect(page.locator("#link.live, .row")).to_have_count(3)
     page.locator("ul.rows").focus()
     page.keyboard.press("ArrowDown")
     page.keyboard.press("ArrowRight")
@@ -411,12 +411,12 @@ def test_with_five_thousand_rayclusters_the_page_has_fifty_and_no_task_is_long(
         with dashboard(cluster, tmp_path) as address:
             context = browser.new_context()
             page = context.new_page()
-            page.goto(address)  # signs in
+            page.goto(address, timeout=900_000)  # signs in
             expect(page.locator("#summary")).to_contain_text("5000 RayClusters", timeout=900_000)
             page.goto("about:blank")
 
             def work() -> None:
-                page.goto(address.partition("/enter")[0])
+                page.goto(address.partition("/enter")[0], timeout=900_000)
                 expect(page.locator("#link")).to_have_text("live")
                 expect(page.locator("section")).to_have_count(50)
                 for pods in fleet.replicas[-20:]:

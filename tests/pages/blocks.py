@@ -9,7 +9,7 @@ from tests import ROOT
 PAGES: Final = [
     page
     for page in (*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"), *ROOT.glob("*/**/README.md"))
-    if page.name != "tutorial.md" and not {".venv", ".cache"} & {*page.parts}
+    if page.name != "tutorial.md" and not {".venv", ".cache"} & {*page.relative_to(ROOT).parts}
 ]
 """All pages but the tutorial, whose commands tests/e2e/test_tutorial.py runs."""
 

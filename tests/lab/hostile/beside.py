@@ -100,7 +100,7 @@ def _ask(record: Record, ask: Callable[[], None], stop: threading.Event, pause: 
 def _connection(server: Running) -> http.client.HTTPSConnection:
     url = urlsplit(server.url)
     context = ssl.create_default_context(cafile=str(server.authority))
-    return http.client.HTTPSConnection(str(url.hostname), url.port, timeout=10, context=context)
+    return http.client.HTTPSConnection(str(url.hostname), url.port, timeout=90, context=context)
 
 
 def _reviews(connection: http.client.HTTPSConnection, *, kept: bool) -> Callable[[], None]:
@@ -124,7 +124,7 @@ def _probes(server: Running) -> Callable[[], None]:
     def ask() -> None:
         nonlocal turn
         turn += 1
-        connection = http.client.HTTPConnection(str(url.hostname), url.port, timeout=10)
+        connection = http.client.HTTPConnection(str(url.hostname), url.port, timeout=90)
         try:
             connection.request("GET", ("/livez", "/readyz")[turn % 2])
             _check(connection.getresponse(), b"")

@@ -17,7 +17,7 @@ from webhook.api import names
 
 HERE: Final = Path(__file__).parent
 DRIVER: Final = HERE / "inside_ray.py"
-SECONDS: Final = 300
+SECONDS: Final = 1000
 PORT: Final = "6379"
 HOSTS: Final = 4
 GPU: Final = "nvidia.com/gpu"

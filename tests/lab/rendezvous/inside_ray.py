@@ -13,7 +13,7 @@ import ray
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 NODES = int(sys.argv[1])
-SECONDS = 120
+SECONDS = 400
 
 
 @ray.remote(num_cpus=0, max_retries=0)  # type: ignore[untyped-decorator] # Ray is not here
