@@ -199,7 +199,7 @@ class Webhook(Replica):
         return [words in ask(resource, body(), "default") for resource, body in _PROBES]
 
     def _await_silence(self) -> None:  # a call that fails is one, too
-        until(lambda: not any(self._refuse("webhook")), "the API server asks no webhook")
+        until(lambda: not any(self._refuse('.admission.ray.io"')), "the API server asks none")
 
 
 def _stray_pod() -> Json:
