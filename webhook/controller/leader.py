@@ -31,8 +31,6 @@ RETRY_SECONDS: Final = 2.0
 POLL_SECONDS: Final = 0.5
 """The period between two reads while not leading; a released Lease is acquired this soon."""
 _REQUEST_SECONDS: Final = 5.0
-_RELEASE_SECONDS: Final = 5.0
-"""Deadline of each of the two requests that release the Lease at shutdown."""
 
 
 class Holding(Struct, rename="camel", frozen=True, omit_defaults=True):
@@ -199,7 +197,7 @@ class Leader:
     async def _release(self) -> None:
         """Release the Lease if this process still holds it; if that fails, the Lease expires."""
         try:
-            holding, version = await self._lease.read(_RELEASE_SECONDS)
+            holding, version = await self._lease.read(_REQUEST_SECONDS)
             # Another process may lead by now, and must keep the Lease.
             if holding.holder_identity != self._identity:
                 return
@@ -209,7 +207,7 @@ class Leader:
             free = Holding(
                 "", 1, acquire_time=now, renew_time=now, lease_transitions=holding.lease_transitions
             )
-            await self._lease.write(free, version, _RELEASE_SECONDS)
+            await self._lease.write(free, version, _REQUEST_SECONDS)
         except ApiError as error:
             message = "leader: Lease %s could not be released: %s (%s)"
             _log.warning(message, self._lease.name, error, error.reason)
