@@ -4,7 +4,6 @@ import json
 import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass
-from http.client import HTTPException
 from pathlib import Path
 from time import monotonic, sleep
 from typing import Any, Self
@@ -12,6 +11,7 @@ from urllib.error import HTTPError
 from urllib.parse import urlencode
 from urllib.request import HTTPSHandler, ProxyHandler, Request, build_opener
 
+from tests.e2e.process import NO_ANSWER
 from tests.e2e.versions import NEWEST, chosen
 
 Json = dict[str, Any]
@@ -157,7 +157,7 @@ class Api:
         """Whether a probe such as `/readyz` answers 200; False also while nothing listens."""
         try:
             return self.request("GET", path).code == 200
-        except (ApiError, OSError, HTTPException):
+        except (ApiError, *NO_ANSWER):
             return False
 
     def request(
