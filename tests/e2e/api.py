@@ -19,6 +19,8 @@ Objects = list[Json]
 
 MERGE_PATCH = "application/merge-patch+json"
 STRATEGIC_PATCH = "application/strategic-merge-patch+json"
+DISCOVERY = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+"""How kubectl and Helm ask for all kinds at once."""
 
 
 @dataclass(frozen=True)
@@ -160,6 +162,20 @@ class Api:
         except (ApiError, *NO_ANSWER):
             return False
 
+    def discovered(self) -> set[Resource]:
+        """The resources of API groups that clients find: each of a CRD appears on its own."""
+        groups = self.request("GET", "/apis", accept=DISCOVERY).body["items"]
+        return {
+            Resource(
+                f"{group['metadata']['name']}/{version['version']}",
+                found["resource"],
+                namespaced=found["scope"] == "Namespaced",
+            )
+            for group in groups
+            for version in group["versions"]
+            for found in version["resources"]
+        }
+
     def request(
         self,
         method: str,
@@ -167,12 +183,13 @@ class Api:
         body: Json | Objects | bytes | None = None,
         content_type: str = "application/json",
         query: Mapping[str, str] | None = None,
+        accept: str = "application/json",
     ) -> Answer:
         """Any call. Waits while the API server reads the objects of a changed CRD. Raises ApiError
         for an answer of 400 or more, URLError when there is none.
         """
         url = self.server + path + (f"?{urlencode(query)}" if query else "")
-        headers = {"Accept": "application/json"}
+        headers = {"Accept": accept}
         if isinstance(body, bytes):
             headers["Content-Type"] = "application/yaml"
         elif body is not None:

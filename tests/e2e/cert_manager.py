@@ -6,7 +6,7 @@ from typing import Final, Self
 import yaml
 
 from tests.e2e import build, needs
-from tests.e2e.api import CRDS, Resource
+from tests.e2e.api import Resource
 from tests.e2e.control_plane import ControlPlane
 from tests.e2e.credentials import MASTERS
 from tests.e2e.process import Peer, free_port, says_ready
@@ -23,7 +23,7 @@ class CertManager(Peer):
 
     def __init__(self, plane: ControlPlane) -> None:
         needs.OTHERS.ask()
-        self._api = plane.api
+        self._plane, self._api = plane, plane.api
         health_port = free_port()
         kubeconfig = plane.kubeconfig(USER, [MASTERS, "system:serviceaccounts"])
         program = plane.program(
@@ -33,9 +33,7 @@ class CertManager(Peer):
 
     def __enter__(self) -> Self:
         text = build.manifests(build.CERT_MANAGER).read_text()
-        for found in filter(None, yaml.load_all(text, yaml.CSafeLoader)):
-            self._api.create(CRDS, found)
-        until(lambda: self._api.ok(CERTIFICATES.path(None)), "the API server serves Certificates")
+        self._plane.define([*filter(None, yaml.load_all(text, yaml.CSafeLoader))])
         return super().__enter__()
 
     def renew(self, name: str, namespace: str) -> None:

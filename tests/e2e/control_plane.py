@@ -5,11 +5,12 @@ pods stay Pending, and garbage is not collected.
 """
 
 import json
+import os
 import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, redirect_stdout
 from io import BytesIO, TextIOWrapper
 from pathlib import Path
@@ -28,6 +29,7 @@ from tests.e2e.api import (
     Api,
     ApiError,
     Json,
+    Resource,
 )
 from tests.e2e.credentials import MASTERS, Credentials
 from tests.e2e.go import CannotBuildError
@@ -83,6 +85,12 @@ class ControlPlane:
         """A kubeconfig for a user, such as `system:serviceaccount:NAMESPACE:NAME`."""
         return self.credentials.kubeconfig(self.server, user, groups)
 
+    @property
+    def environment(self) -> dict[str, str]:
+        """The variables for clients such as kubectl and Helm, which keep what they discover."""
+        kept = {"KUBECONFIG": str(self.admin_kubeconfig), "KUBECACHEDIR": str(self.folder / "kube")}
+        return {**os.environ, **kept}
+
     def program(
         self, name: str, flags: Sequence[str], environment: Mapping[str, str] | None = None
     ) -> Program:
@@ -101,10 +109,11 @@ class ControlPlane:
         self, *arguments: str, stdin: str = "", program: str = "kubectl"
     ) -> subprocess.CompletedProcess[str]:
         """Run kubectl, or another `program` of its kind, as the administrator."""
-        command = [str(build.binary(program)), f"--kubeconfig={self.admin_kubeconfig}", *arguments]
+        command = [str(build.binary(program)), *arguments]
         return subprocess.run(
-            command, input=stdin, capture_output=True, text=True, check=False, timeout=180
-        )
+            command, input=stdin, env=self.environment, capture_output=True, text=True, check=False,
+            timeout=180,
+        )  # fmt: skip
 
     def run_kubectl(self, *arguments: str, stdin: str = "", program: str = "kubectl") -> str:
         """Return what kubectl prints. Fails with its error."""
@@ -137,6 +146,17 @@ class ControlPlane:
         """Starts the API server, on the port it had, and waits until it is ready."""
         self._api_server.start()
         self._api_server.wait_until(lambda: self.api.ok("/readyz"))
+
+    def define(self, definitions: Sequence[Json | bytes]) -> None:
+        """Creates CRDs, and waits until requests and clients find all that each of them defines."""
+        stored = [self.api.create(CRDS, definition) for definition in definitions]
+        defined = {each for definition in stored for each in _resources(definition)}
+
+        def are_served() -> bool:
+            found = defined <= self.api.discovered()
+            return found and all(self.api.ok(each.path(None)) for each in defined)
+
+        until(are_served, "the resources of the CRDs are found and served")
 
     def namespace(self, name: str) -> str:
         """Creates a namespace, which nothing finalizes, with its default service account."""
@@ -190,7 +210,7 @@ class ControlPlane:
         self._stack.callback(self.stop_api_server)
         self.start_api_server()
         self.namespace("default")
-        self._serve_ray()
+        self.define(build.definitions())
 
     def _etcd_flags(self, port: int) -> list[str]:
         client, peer = f"http://127.0.0.1:{port}", f"http://127.0.0.1:{free_port()}"
@@ -225,23 +245,20 @@ class ControlPlane:
             flags.append(f"--runtime-config={pairs(self._runtime_config)}")
         return [*flags, *self._extra_flags]
 
-    def _serve_ray(self) -> None:
-        for definition in build.definitions():
-            self.api.create(CRDS, definition)
-        self._api_server.wait_until(self._serves_ray)
-
-    def _serves_ray(self) -> bool:
-        established = all(_is_established(crd) for crd in self.api.list(CRDS))
-        return established and self.api.ok("/apis/ray.io/v1/rayclusters")
-
 
 def pairs(values: Mapping[str, bool]) -> str:
     return ",".join(f"{key}={str(value).lower()}" for key, value in values.items())
 
 
-def _is_established(crd: Json) -> bool:
-    conditions = crd.get("status", {}).get("conditions") or []  # null at first
-    return any(each["type"] == "Established" and each["status"] == "True" for each in conditions)
+def _resources(definition: Json) -> Iterator[Resource]:
+    spec = definition["spec"]
+    for version in spec["versions"]:
+        if version["served"]:
+            yield Resource(
+                f"{spec['group']}/{version['name']}",
+                spec["names"]["plural"],
+                namespaced=spec["scope"] == "Namespaced",
+            )
 
 
 def _create_unless_present(api: Api, path: str, body: Json) -> None:

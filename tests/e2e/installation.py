@@ -1,7 +1,6 @@
 """The objects that users apply, rendered from the shipped manifests, and removed after use."""
 
 import json
-import os
 import subprocess
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -57,9 +56,8 @@ def try_helm(
     command = [str(build.binary(program)), *words, "--namespace", NAMESPACE]
     if words[0] in {"install", "upgrade"}:
         command += ["--set", f"image.registry={REGISTRY}"]
-    environment = {**os.environ, "KUBECONFIG": str(plane.admin_kubeconfig)}
     return subprocess.run(
-        command, env=environment, capture_output=True, text=True, check=False, timeout=240
+        command, env=plane.environment, capture_output=True, text=True, check=False, timeout=240
     )
 
 

@@ -3,17 +3,15 @@ address of its webhooks is changed.
 """
 
 from base64 import b64encode
-from collections.abc import Iterator
 from typing import Final, Self
 
 import yaml
 
 from tests.e2e import build
-from tests.e2e.api import CRDS, MUTATING_WEBHOOKS, SECRETS, VALIDATING_WEBHOOKS, Json, Resource
+from tests.e2e.api import MUTATING_WEBHOOKS, SECRETS, VALIDATING_WEBHOOKS, Json, Resource
 from tests.e2e.control_plane import ControlPlane
 from tests.e2e.credentials import MASTERS, rotated
 from tests.e2e.process import Peer, free_port, says_ready
-from tests.e2e.waiting import until
 
 NAMESPACE: Final = "kueue-system"
 USER: Final = f"system:serviceaccount:{NAMESPACE}:kueue-controller-manager"
@@ -26,18 +24,19 @@ CLUSTER_QUEUES: Final = Resource(VERSION, "clusterqueues", namespaced=False)
 _GROUPS: Final = {"kueue.x-k8s.io", "ray.io"}
 """The API groups whose webhooks are registered: no other jobs are queued here."""
 
-_REGISTERED: Final = {
-    "CustomResourceDefinition": CRDS,
+DEFINITION: Final = "CustomResourceDefinition"
+_REGISTRATIONS: Final = {
     "MutatingWebhookConfiguration": MUTATING_WEBHOOKS,
     "ValidatingWebhookConfiguration": VALIDATING_WEBHOOKS,
 }
+_CALLING: Final = {DEFINITION, *_REGISTRATIONS}
 
 
 class Kueue(Peer):
     """Installed and running on entry, ended on exit; it writes its authority into registrations."""
 
     def __init__(self, plane: ControlPlane) -> None:
-        self._api = plane.api
+        self._plane, self._api = plane, plane.api
         self._port, self._health_port = free_port(), free_port()
         self._folder = plane.folder / "kueue"
         self._folder.mkdir()
@@ -64,10 +63,11 @@ class Kueue(Peer):
         data = {name: b64encode(content).decode() for name, content in secret.items()}
         metadata = {"name": "kueue-webhook-server-cert"}
         self._api.create(SECRETS, {"metadata": metadata, "data": data}, NAMESPACE)
-        for found in self._objects:
-            if resource := _REGISTERED.get(found["kind"]):
-                self._api.create(resource, self._reached(found))
-        until(lambda: all(map(self._api.ok, self._served())), "the API server serves its kinds")
+        reached = [self._reached(each) for each in self._objects if each["kind"] in _CALLING]
+        self._plane.define([each for each in reached if each["kind"] == DEFINITION])
+        for found in reached:
+            if resource := _REGISTRATIONS.get(found["kind"]):
+                self._api.create(resource, found)
         return super().__enter__()
 
     @property
@@ -90,7 +90,7 @@ class Kueue(Peer):
         }
 
     def _reached(self, found: Json) -> Json:
-        if found["kind"] == "CustomResourceDefinition":
+        if found["kind"] == DEFINITION:
             conversion = found["spec"].get("conversion", {}).get("webhook")
             callers = [conversion] if conversion else []
         else:
@@ -103,8 +103,3 @@ class Kueue(Peer):
             path = caller["clientConfig"]["service"]["path"]
             caller["clientConfig"] = {"url": f"https://127.0.0.1:{self._port}{path}"}
         return found
-
-    def _served(self) -> Iterator[str]:
-        for found in self._objects:
-            if found["kind"] == "CustomResourceDefinition":
-                yield Resource(VERSION, found["spec"]["names"]["plural"]).path(None)

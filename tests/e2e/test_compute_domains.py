@@ -9,7 +9,7 @@ from typing import Final
 import pytest
 import yaml
 
-from tests.e2e.api import CRDS, PODS, RAY_CLUSTERS, Api, Json, Objects, Resource
+from tests.e2e.api import PODS, RAY_CLUSTERS, Api, Json, Objects, Resource
 from tests.e2e.control_plane import UNFINALIZED, ControlPlane
 from tests.e2e.installation import WITH_CONTROLLER
 from tests.e2e.kuberay import Operator
@@ -28,8 +28,7 @@ COMPUTE_DOMAINS: Final = Resource("resource.nvidia.com/v1beta1", "computedomains
 def plane() -> Iterator[ControlPlane]:
     """A control plane that serves the ComputeDomains of NVIDIA's DRA driver."""
     with ControlPlane() as running:
-        running.api.create(CRDS, yaml.safe_load(CRD.read_text()))
-        until(lambda: running.api.ok(COMPUTE_DOMAINS.path(None)), "ComputeDomains are served")
+        running.define([yaml.safe_load(CRD.read_text())])
         with Webhook(running, [WITH_CONTROLLER, "computeDomains.enabled=true"]), Operator(running):
             yield running
 

@@ -103,12 +103,18 @@ def problems(plane: ControlPlane) -> Problems:
 
 def heal(plane: ControlPlane) -> None:
     """Do what every problem asks for: its change, and by hand what has none."""
-    kubectl = f"{build.binary('kubectl')} --kubeconfig={plane.admin_kubeconfig} "
+    kubectl = f"{build.binary('kubectl')} "
     for command in {_remedy_of(each) for each in all_problems(plane)} - {""}:
         words = command.replace("kubectl ", kubectl)
         words += " --wait=false" if "delete" in command else ""
         done = subprocess.run(  # noqa: S602 - it is what a person would paste
-            words, shell=True, capture_output=True, text=True, check=False, timeout=60
+            words,
+            shell=True,
+            env=plane.environment,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=180,
         )
         # KubeRay was faster
         overtaken = "NotFound" in done.stderr or "already exists" in done.stderr

@@ -62,9 +62,8 @@ class Reader:
         (folder / "python").symlink_to(sys.executable)
         (folder / "ray-webhook").symlink_to(Path(sys.executable).with_name("ray-webhook"))
         self._environment = {
-            **os.environ,
+            **plane.environment,
             "PATH": f"{folder}:{os.environ['PATH']}",
-            "KUBECONFIG": str(plane.admin_kubeconfig),
         }
         self._stand_ins = {
             "kind create cluster": self._has_a_node,
