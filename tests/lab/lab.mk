@@ -76,10 +76,13 @@ ray-parsers: $(READY) newest-ray  #: Compare the rules with the autoscalers of t
 	$(BIN)/python -m pip --python .cache/ray-$(OLDEST_RAY)/bin/python install --quiet --disable-pip-version-check ray==$(OLDEST_RAY)
 	$(BIN)/python -m tests.lab.ray_parsers ray ray-$(OLDEST_RAY)
 
-ray-and-jax: newest-ray  #: Install the newest JAX beside the newest Ray
-	$(BIN)/python -m pip --python .cache/ray/bin/python install --quiet --disable-pip-version-check --upgrade jax
+rendezvous: $(READY)  #: Start real Rays on mutated pods, and connect a JAX program by their variables
+	$(PYTHON) -m venv .cache/ray
+	$(BIN)/python -m pip --python .cache/ray/bin/python install $(PIP) $(VERIFIED) -r tests/lab/rendezvous/requirements.txt
+	$(BIN)/python -m tests.lab.rendezvous
 
-rendezvous: $(READY) ray-and-jax  #: Start real Rays on mutated pods, and connect a JAX program by their variables
+newest-rendezvous: $(READY) newest-ray  #: The same with the newest Ray and the newest JAX
+	$(BIN)/python -m pip --python .cache/ray/bin/python install --quiet --disable-pip-version-check --upgrade jax
 	$(BIN)/python -m tests.lab.rendezvous
 
 drain: $(READY) newest-ray  #: Delete busy workers of real Rays, and write the lost work into docs/contributing/measurements.md

@@ -24,10 +24,11 @@ FILES: Final = (
     ROOT / "tests" / "release" / "sbom.txt",
     ROOT / "tests" / "browser" / "requirements.txt",
     ROOT / "tests" / "lab" / "mutants" / "requirements.txt",
+    ROOT / "tests" / "lab" / "rendezvous" / "requirements.txt",
     ROOT / "docs" / "requirements.txt",
 )
 PYTHONS: Final = ("3.11", "3.12", "3.13", "3.14")
-_LINUX: Final = ("manylinux_2_28", "manylinux2014", "manylinux_2_17", "manylinux_2_5", "linux")
+_LINUX: Final = (*(f"manylinux_2_{minor}" for minor in range(28, 4, -1)), "manylinux2014", "linux")
 PLATFORMS: Final = (
     tuple(f"{each}_x86_64" for each in _LINUX),
     tuple(f"{each}_aarch64" for each in _LINUX),
