@@ -162,15 +162,11 @@ class Api:
         except (ApiError, *NO_ANSWER):
             return False
 
-    def discovered(self) -> set[Resource]:
-        """The resources of API groups that clients find: each of a CRD appears on its own."""
+    def discovered(self) -> set[str]:
+        """The paths of resources that clients find: each of a CRD appears on its own."""
         groups = self.request("GET", "/apis", accept=DISCOVERY).body["items"]
         return {
-            Resource(
-                f"{group['metadata']['name']}/{version['version']}",
-                found["resource"],
-                namespaced=found["scope"] == "Namespaced",
-            )
+            f"/apis/{group['metadata']['name']}/{version['version']}/{found['resource']}"
             for group in groups
             for version in group["versions"]
             for found in version["resources"]

@@ -6,7 +6,7 @@ from typing import Final, Self
 import yaml
 
 from tests.e2e import build, needs
-from tests.e2e.api import Resource
+from tests.e2e.api import Json, Resource
 from tests.e2e.control_plane import ControlPlane
 from tests.e2e.credentials import MASTERS
 from tests.e2e.process import Peer, free_port, says_ready
@@ -39,16 +39,16 @@ class CertManager(Peer):
     def renew(self, name: str, namespace: str) -> None:
         """Returns after the last write of cert-manager about the renewal."""
 
-        def revision() -> int:
-            return int(self._api.get(CERTIFICATES, name, namespace)["status"].get("revision", 0))
+        def status() -> Json:
+            found: Json = self._api.get(CERTIFICATES, name, namespace).get("status", {})
+            return found if "revision" in found else {}
 
-        before = until(revision, f"{name} is issued")
-        status = self._api.get(CERTIFICATES, name, namespace)["status"]
+        issued = until(status, f"{name} is issued")
         now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         asked = {
             "type": "Issuing", "status": "True", "reason": "ManuallyTriggered",
             "message": "Certificate re-issuance manually triggered", "lastTransitionTime": now,
         }  # fmt: skip
-        conditions = [each for each in status["conditions"] if each["type"] != "Issuing"]
+        conditions = [each for each in issued["conditions"] if each["type"] != "Issuing"]
         self._api.set_status(CERTIFICATES, name, {"conditions": [*conditions, asked]}, namespace)
-        until(lambda: revision() > before, f"{name} is renewed")
+        until(lambda: status()["revision"] > issued["revision"], f"{name} is renewed")

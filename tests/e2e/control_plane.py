@@ -10,7 +10,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, redirect_stdout
 from io import BytesIO, TextIOWrapper
 from pathlib import Path
@@ -29,7 +29,6 @@ from tests.e2e.api import (
     Api,
     ApiError,
     Json,
-    Resource,
 )
 from tests.e2e.credentials import MASTERS, Credentials
 from tests.e2e.go import CannotBuildError
@@ -149,14 +148,17 @@ class ControlPlane:
 
     def define(self, definitions: Sequence[Json | bytes]) -> None:
         """Creates CRDs, and waits until requests and clients find all that each of them defines."""
-        stored = [self.api.create(CRDS, definition) for definition in definitions]
-        defined = {each for definition in stored for each in _resources(definition)}
-
-        def are_served() -> bool:
-            found = defined <= self.api.discovered()
-            return found and all(self.api.ok(each.path(None)) for each in defined)
-
-        until(are_served, "the resources of the CRDs are found and served")
+        stored = [self.api.create(CRDS, definition)["spec"] for definition in definitions]
+        paths = {
+            f"/apis/{spec['group']}/{version['name']}/{spec['names']['plural']}"
+            for spec in stored
+            for version in spec["versions"]
+            if version["served"]
+        }
+        until(
+            lambda: paths <= self.api.discovered() and all(map(self.api.ok, paths)),
+            "the resources of the CRDs are found and served",
+        )
 
     def namespace(self, name: str) -> str:
         """Creates a namespace, which nothing finalizes, with its default service account."""
@@ -248,17 +250,6 @@ class ControlPlane:
 
 def pairs(values: Mapping[str, bool]) -> str:
     return ",".join(f"{key}={str(value).lower()}" for key, value in values.items())
-
-
-def _resources(definition: Json) -> Iterator[Resource]:
-    spec = definition["spec"]
-    for version in spec["versions"]:
-        if version["served"]:
-            yield Resource(
-                f"{spec['group']}/{version['name']}",
-                spec["names"]["plural"],
-                namespaced=spec["scope"] == "Namespaced",
-            )
 
 
 def _create_unless_present(api: Api, path: str, body: Json) -> None:

@@ -3,6 +3,7 @@ address of its webhooks is changed.
 """
 
 from base64 import b64encode
+from collections.abc import Iterator
 from typing import Final, Self
 
 import yaml
@@ -24,12 +25,11 @@ CLUSTER_QUEUES: Final = Resource(VERSION, "clusterqueues", namespaced=False)
 _GROUPS: Final = {"kueue.x-k8s.io", "ray.io"}
 """The API groups whose webhooks are registered: no other jobs are queued here."""
 
-DEFINITION: Final = "CustomResourceDefinition"
+_DEFINITION: Final = "CustomResourceDefinition"
 _REGISTRATIONS: Final = {
     "MutatingWebhookConfiguration": MUTATING_WEBHOOKS,
     "ValidatingWebhookConfiguration": VALIDATING_WEBHOOKS,
 }
-_CALLING: Final = {DEFINITION, *_REGISTRATIONS}
 
 
 class Kueue(Peer):
@@ -63,10 +63,9 @@ class Kueue(Peer):
         data = {name: b64encode(content).decode() for name, content in secret.items()}
         metadata = {"name": "kueue-webhook-server-cert"}
         self._api.create(SECRETS, {"metadata": metadata, "data": data}, NAMESPACE)
-        reached = [self._reached(each) for each in self._objects if each["kind"] in _CALLING]
-        self._plane.define([each for each in reached if each["kind"] == DEFINITION])
-        for found in reached:
-            if resource := _REGISTRATIONS.get(found["kind"]):
+        self._plane.define(list(self._reached(_DEFINITION)))
+        for kind, resource in _REGISTRATIONS.items():
+            for found in self._reached(kind):
                 self._api.create(resource, found)
         return super().__enter__()
 
@@ -89,17 +88,21 @@ class Kueue(Peer):
             "integrations": {"frameworks": [kind for kind in kinds if kind.startswith("ray.io/")]},
         }
 
-    def _reached(self, found: Json) -> Json:
-        if found["kind"] == DEFINITION:
-            conversion = found["spec"].get("conversion", {}).get("webhook")
-            callers = [conversion] if conversion else []
-        else:
-            callers = found["webhooks"] = [
-                each
-                for each in found["webhooks"]
-                if {group for rule in each["rules"] for group in rule["apiGroups"]} <= _GROUPS
-            ]
-        for caller in callers:
-            path = caller["clientConfig"]["service"]["path"]
-            caller["clientConfig"] = {"url": f"https://127.0.0.1:{self._port}{path}"}
-        return found
+    def _reached(self, kind: str) -> Iterator[Json]:
+        """Yield the objects of a kind with the address of the manager here."""
+        for found in self._objects:
+            if found["kind"] != kind:
+                continue
+            if kind == _DEFINITION:
+                conversion = found["spec"].get("conversion", {}).get("webhook")
+                callers = [conversion] if conversion else []
+            else:
+                callers = found["webhooks"] = [
+                    each
+                    for each in found["webhooks"]
+                    if {group for rule in each["rules"] for group in rule["apiGroups"]} <= _GROUPS
+                ]
+            for caller in callers:
+                path = caller["clientConfig"]["service"]["path"]
+                caller["clientConfig"] = {"url": f"https://127.0.0.1:{self._port}{path}"}
+            yield found

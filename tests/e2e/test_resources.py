@@ -61,9 +61,7 @@ def resizable(name: str, *listed: str) -> Json:
     return cluster
 
 
-def test_a_quota_without_room_admits_the_pods_of_kuberay(
-    control_plane: ControlPlane,
-) -> None:
+def test_a_quota_without_room_admits_the_pods_of_kuberay(control_plane: ControlPlane) -> None:
     api, namespace = control_plane.api, control_plane.namespace("head-wait")
     limit = {"type": "Container", "max": POD, "maxLimitRequestRatio": {"cpu": "1"}}
     limits = {"limits": [limit, {"type": "Pod", "max": POD}]}

@@ -61,10 +61,7 @@ class Reader:
         (folder / "helm").symlink_to(build.binary("helm"))
         (folder / "python").symlink_to(sys.executable)
         (folder / "ray-webhook").symlink_to(Path(sys.executable).with_name("ray-webhook"))
-        self._environment = {
-            **plane.environment,
-            "PATH": f"{folder}:{os.environ['PATH']}",
-        }
+        self._environment = {**plane.environment, "PATH": f"{folder}:{os.environ['PATH']}"}
         self._stand_ins = {
             "kind create cluster": self._has_a_node,
             "helm install kuberay-operator": self._has_kuberay,

@@ -7,15 +7,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 import msgspec
 
-from tests.builders import (
-    NAMESPACE,
-    Object,
-    a_cluster,
-    a_pod,
-    cluster_config,
-    manifest,
-    uid_of,
-)
+from tests.builders import NAMESPACE, Object, a_cluster, a_pod, cluster_config, manifest, uid_of
 from tests.growth.parts import ANY, ENTRY, Part, Path, filled, kind_part, repeated, type_part
 from tests.growth.processes import Case, groups_of, process_cases, scene_of
 from tests.harness.apiserver import object_review, pod_review

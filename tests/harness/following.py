@@ -17,6 +17,8 @@ from webhook.kubeclient.access import Access, Load
 from webhook.kubeclient.client import Api
 from webhook.kubeclient.timeouts import Timing
 
+SECONDS = 180
+"""How long to wait: many times what a busy machine takes."""
 QUICK = Timing(
     page_deadline=0.5, idle=1.0, watch=300.0, watch_interval=0.05, steady=0.0, first_delay=0.01,
     longest_delay=0.08, page_items=100,
@@ -87,11 +89,11 @@ async def following(
         yield Following(connection, state, clusters, members)
 
 
-async def eventually(condition: Callable[[], object], seconds: float = 180.0) -> None:
+async def eventually(condition: Callable[[], object]) -> None:
     try:
-        async with asyncio.timeout(seconds):
+        async with asyncio.timeout(SECONDS):
             # A condition over many things, with no one to signal it
             while not condition():  # noqa: ASYNC110
                 await asyncio.sleep(0.005)
     except TimeoutError:
-        raise AssertionError(f"still not so after {seconds} s: {condition}") from None
+        raise AssertionError(f"still not so after {SECONDS} s: {condition}") from None

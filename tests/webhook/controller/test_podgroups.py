@@ -200,10 +200,7 @@ def test_a_replica_of_several_hosts_has_a_domain_from_its_first_pod_on() -> None
     identities = [
         ("g", HostIdentity(0, 0, "g-bcdfg")), ("g", HostIdentity(1, 1, "g-hjklm")),
         ("single", HostIdentity(0, 0, "")), ("cpu", HostIdentity(0, 0, "cpu-bcdfg"))]  # fmt: skip
-    assert domains(with_gpus(), "replica", *identities) == [
-        "c-worker-g-bcdfg",
-        "c-worker-g-hjklm",
-    ]
+    assert domains(with_gpus(), "replica", *identities) == ["c-worker-g-bcdfg", "c-worker-g-hjklm"]
 
 
 def test_a_cluster_whose_head_alone_has_gpus_has_a_domain() -> None:

@@ -4,15 +4,7 @@ import json
 
 import pytest
 
-from tests.builders import (
-    ClusterBuilder,
-    PodBuilder,
-    Webhook,
-    a_cluster,
-    a_pod,
-    decide,
-    manifest,
-)
+from tests.builders import ClusterBuilder, PodBuilder, Webhook, a_cluster, a_pod, decide, manifest
 from webhook.api import names
 from webhook.groups.naming import ADDED_MAX, address_size, compute_added_size
 from webhook.manifest.kuberay_pods import expand

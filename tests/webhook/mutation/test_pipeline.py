@@ -16,9 +16,7 @@ from webhook.manifest.views import as_cluster, as_pod
 from webhook.mutation.pipeline import HEAD_OPT_INS, head_receives, replica_edits
 from webhook.mutation.ray_pod import HEAD_GROUP, HEAD_IDENTITY, Policy, read_replica
 
-VALUES = RIGHT | {
-    names.ANNOTATION_IPPR: (json.dumps({"groups": {names.HEAD_GROUP: {}}}),),
-}
+VALUES = RIGHT | {names.ANNOTATION_IPPR: (json.dumps({"groups": {names.HEAD_GROUP: {}}}),)}
 
 
 @pytest.mark.parametrize("annotation", [*ANNOTATIONS, names.ANNOTATION_IPPR])
