@@ -2,10 +2,10 @@
 
 SECONDS ?= 300
 
-.PHONY: lab autoscaler base chaos checksums coverage drain facts fuzz hostile kuberay lowest mutants newest-ray parity pins push-chart ray-and-jax ray-parsers ray-slices rendezvous sbom tools workflows
+.PHONY: lab autoscaler base chaos checksums coverage drain facts fuzz hostile kuberay lowest mutants newest-ray newest-rendezvous parity pins push-chart ray-parsers ray-slices rendezvous sbom tools workflows
 
 lab:  #: List these targets
-	@awk -F ':.*#: ' '/^[a-z0-9-]+:.*#: / { printf "  %-15s %s\n", $$1, $$2 }' tests/lab/lab.mk
+	@awk -F ':.*#: ' '/^[a-z0-9-]+:.*#: / { printf "  %-17s %s\n", $$1, $$2 }' tests/lab/lab.mk
 
 # Programs of the tests of the manifests.
 tools: $(READY)  #: Build helm, kustomize, prometheus and promtool from their Go modules
