@@ -67,7 +67,7 @@ def test_the_continuous_pairs_have_both_identity_paths_and_the_gap_of_int32() ->
     for need in (needs.MULTI_HOST_INDEXING, needs.INT32):
         assert (need.met(NEWEST), need.met(OLD)) == (True, False)
     text = (ROOT / ".ci" / "run").read_text()
-    assert f"make e2e KUBERAY={OLD.kuberay} KUBERNETES={OLD.kubernetes}\n" in text
+    assert f"stories {OLD.kuberay} {OLD.kubernetes}\n" in text
 
 
 def test_every_pair_whose_module_is_published_is_tested_at_night() -> None:

@@ -22,6 +22,11 @@ CAN_FAIL = [ALLOWED, *(part for part in PARTS if part != "pip")]
 
 FAKE = """#!/usr/bin/env bash
 given=$*
+if [[ $given == "e2e "* && -n ${FAILED-} ]]; then
+  [[ $given == *" STORIES=--last-failed" ]] && exit "$AGAIN"
+  mkdir -p .pytest_cache/v/cache && printf "$FAILED" > .pytest_cache/v/cache/lastfailed
+  exit 2
+fi
 [[ -n $FAILING && ${given#-m } == "$FAILING"* ]] && exit "$CODE"
 exit 0
 """
@@ -31,7 +36,7 @@ def ci(folder: Path, failing: str = "", code: int = 0, **variables: str) -> tupl
     """Run a copy of the script where Python and make only exit: with `code` for what `failing`
     begins, else with 0. Return the exit code and the last lines of output.
     """
-    (folder / ".ci").mkdir()
+    (folder / ".ci").mkdir(parents=True)
     shutil.copy(ROOT / ".ci" / "run", folder / ".ci" / "run")
     for program in (folder / ".venv" / "bin" / "python", folder / "bin" / "make"):
         program.parent.mkdir(parents=True)
@@ -56,17 +61,13 @@ def test_a_run_in_which_everything_ran_says_so(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("part", PARTS)
-def test_a_part_that_this_machine_cannot_run_fails_in_ci(part: str, tmp_path: Path) -> None:
-    code, output = ci(tmp_path, part, 2, CI="true")
-    assert code == 1
-    assert "cannot run on this machine" in output
-
-
-@pytest.mark.parametrize("part", PARTS)
-def test_a_part_that_this_machine_cannot_run_is_counted_elsewhere(
+def test_a_part_that_this_machine_cannot_run_fails_in_ci_and_is_counted_elsewhere(
     part: str, tmp_path: Path
 ) -> None:
-    code, output = ci(tmp_path, part, 2)
+    code, output = ci(tmp_path / "ci", part, 2, CI="true")
+    assert code == 1
+    assert "cannot run on this machine" in output
+    code, output = ci(tmp_path / "elsewhere", part, 2)
     assert code == 0
     assert re.search(r"^[1-3] parts did not run:\n- ", output, re.MULTILINE)
 
@@ -83,3 +84,16 @@ def test_a_part_that_fails_ends_the_run(
     part: str, variables: dict[str, str], tmp_path: Path
 ) -> None:
     assert ci(tmp_path, part, 1, **variables)[0] == 1
+
+
+@pytest.mark.parametrize(("stories", "again", "code"), [(1, 0, 0), (1, 2, 1), (2, 0, 1)])
+def test_a_single_story_that_fails_may_pass_alone_and_is_named(
+    stories: int, again: int, code: int, tmp_path: Path
+) -> None:
+    failed = "{\n" + "".join(
+        f'  "tests/e2e/test_a.py::test_{each}": true,\n' for each in range(stories)
+    )
+    given, output = ci(tmp_path, CI="true", FAILED=failed + "}", AGAIN=str(again))
+    assert given == code
+    told = "3 stories failed beside others and passed alone:\n- tests/e2e/test_a.py::test_0\n"
+    assert (told in output) == (code == 0)
