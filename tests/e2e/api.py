@@ -94,7 +94,7 @@ class ApiError(Exception):
 class Api:
     """Talks to one API server as one user. Each call is a connection of its own."""
 
-    def __init__(self, server: str, context: ssl.SSLContext, timeout: float = 40) -> None:
+    def __init__(self, server: str, context: ssl.SSLContext, timeout: float = 120) -> None:
         self.server = server
         self._timeout = timeout
         self._opener = build_opener(ProxyHandler({}), HTTPSHandler(context=context))

@@ -12,6 +12,7 @@ import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, redirect_stdout
+from http import HTTPStatus
 from io import BytesIO, TextIOWrapper
 from pathlib import Path
 from typing import Final, Self
@@ -148,10 +149,11 @@ class ControlPlane:
 
     def define(self, definitions: Sequence[Json | bytes]) -> None:
         """Creates CRDs, and waits until requests and clients find all that each of them defines."""
-        stored = [self.api.create(CRDS, definition)["spec"] for definition in definitions]
+        for definition in definitions:
+            _create_unless_present(self.api, CRDS.path(None), definition)
         paths = {
             f"/apis/{spec['group']}/{version['name']}/{spec['names']['plural']}"
-            for spec in stored
+            for spec in (each["spec"] for each in self.api.list(CRDS))
             for version in spec["versions"]
             if version["served"]
         }
@@ -252,9 +254,16 @@ def pairs(values: Mapping[str, bool]) -> str:
     return ",".join(f"{key}={str(value).lower()}" for key, value in values.items())
 
 
-def _create_unless_present(api: Api, path: str, body: Json) -> None:
-    try:
-        api.request("POST", path, body)
-    except ApiError as error:
-        if error.status.get("reason") != "AlreadyExists":
-            raise
+def _create_unless_present(api: Api, path: str, body: Json | bytes) -> None:
+    """Repeats what a busy API server had no time for."""
+
+    def is_present() -> bool:
+        try:
+            api.request("POST", path, body)
+        except ApiError as error:
+            if error.code not in {HTTPStatus.CONFLICT, HTTPStatus.GATEWAY_TIMEOUT}:
+                raise
+            return error.code == HTTPStatus.CONFLICT
+        return True
+
+    until(is_present, f"there is one more of {path}")
