@@ -266,4 +266,4 @@ def _create_unless_present(api: Api, path: str, body: Json | bytes) -> None:
             return error.code == HTTPStatus.CONFLICT
         return True
 
-    until(is_present, f"there is one more of {path}")
+    until(is_present, f"an object of {path} is created")
