@@ -12,7 +12,6 @@ import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, redirect_stdout
-from http import HTTPStatus
 from io import BytesIO, TextIOWrapper
 from pathlib import Path
 from typing import Final, Self
@@ -261,9 +260,10 @@ def _create_unless_present(api: Api, path: str, body: Json | bytes) -> None:
         try:
             api.request("POST", path, body)
         except ApiError as error:
-            if error.code not in {HTTPStatus.CONFLICT, HTTPStatus.GATEWAY_TIMEOUT}:
+            reason: str = error.status.get("reason", "")
+            if reason not in {"AlreadyExists", "Timeout"}:
                 raise
-            return error.code == HTTPStatus.CONFLICT
+            return reason != "Timeout"
         return True
 
     until(is_present, f"an object of {path} is created")
