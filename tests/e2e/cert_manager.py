@@ -33,7 +33,7 @@ class CertManager(Peer):
 
     def __enter__(self) -> Self:
         text = build.manifests(build.CERT_MANAGER).read_text()
-        self._plane.define([*filter(None, yaml.load_all(text, yaml.CSafeLoader))])
+        self._plane.define(filter(None, yaml.load_all(text, yaml.CSafeLoader)))
         return super().__enter__()
 
     def renew(self, name: str, namespace: str) -> None:

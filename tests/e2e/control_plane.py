@@ -10,7 +10,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack, redirect_stdout
 from io import BytesIO, TextIOWrapper
 from pathlib import Path
@@ -146,13 +146,14 @@ class ControlPlane:
         self._api_server.start()
         self._api_server.wait_until(lambda: self.api.ok("/readyz"))
 
-    def define(self, definitions: Sequence[Json | bytes]) -> None:
+    def define(self, definitions: Iterable[Json | bytes]) -> None:
         """Creates CRDs, and waits until requests and clients find all that each of them defines."""
         for definition in definitions:
             _create_unless_present(self.api, CRDS.path(None), definition)
+        specs = [each["spec"] for each in self.api.list(CRDS)]
         paths = {
             f"/apis/{spec['group']}/{version['name']}/{spec['names']['plural']}"
-            for spec in (each["spec"] for each in self.api.list(CRDS))
+            for spec in specs
             for version in spec["versions"]
             if version["served"]
         }

@@ -63,7 +63,7 @@ class Kueue(Peer):
         data = {name: b64encode(content).decode() for name, content in secret.items()}
         metadata = {"name": "kueue-webhook-server-cert"}
         self._api.create(SECRETS, {"metadata": metadata, "data": data}, NAMESPACE)
-        self._plane.define(list(self._reached(_DEFINITION)))
+        self._plane.define(self._reached(_DEFINITION))
         for kind, resource in _REGISTRATIONS.items():
             for found in self._reached(kind):
                 self._api.create(resource, found)

@@ -103,9 +103,9 @@ def problems(plane: ControlPlane) -> Problems:
 
 def heal(plane: ControlPlane) -> None:
     """Do what every problem asks for: its change, and by hand what has none."""
-    kubectl = f"{build.binary('kubectl')} "
+    kubectl = str(build.binary("kubectl"))
     for command in {_remedy_of(each) for each in all_problems(plane)} - {""}:
-        words = command.replace("kubectl ", kubectl)
+        words = command.replace("kubectl ", f"{kubectl} ")
         words += " --wait=false" if "delete" in command else ""
         done = subprocess.run(  # noqa: S602 - it is what a person would paste
             words,
