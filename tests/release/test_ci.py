@@ -95,5 +95,5 @@ def test_a_single_story_that_fails_may_pass_alone_and_is_named(
     )
     given, output = ci(tmp_path, CI="true", FAILED=failed + "}", AGAIN=str(again))
     assert given == code
-    told = "3 stories failed beside others and passed alone:\n- tests/e2e/test_a.py::test_0\n"
-    assert (told in output) == (code == 0)
+    closing = "3 stories failed beside others and passed alone:\n- tests/e2e/test_a.py::test_0\n"
+    assert (closing in output) == (code == 0)
